@@ -1,0 +1,80 @@
+# SPDX-License-Identifier: Apache-2.0
+# Compiler options and the few functions with which every part declares itself.
+
+option(HAWSER_WERROR "Warnings are errors" ON)
+option(HAWSER_BUILD_TESTS "Build the tests" ON)
+option(HAWSER_BUILD_FUZZERS "Build the libFuzzer targets (needs clang)" OFF)
+set(HAWSER_SANITIZER "" CACHE STRING "address, thread or empty")
+option(HAWSER_COVERAGE "Instrument for coverage" OFF)
+
+find_program(CCACHE_PROGRAM ccache)
+if(CCACHE_PROGRAM AND NOT CMAKE_CXX_COMPILER_LAUNCHER)
+  set(CMAKE_C_COMPILER_LAUNCHER ${CCACHE_PROGRAM})
+  set(CMAKE_CXX_COMPILER_LAUNCHER ${CCACHE_PROGRAM})
+endif()
+
+add_library(hawser_options INTERFACE)
+target_compile_options(hawser_options INTERFACE -Wall -Wextra -Wshadow -Wnon-virtual-dtor
+  -Woverloaded-virtual -Wcast-qual -Wno-missing-field-initializers)
+if(HAWSER_WERROR)
+  target_compile_options(hawser_options INTERFACE -Werror)
+endif()
+# PROJECT_SOURCE_DIR: sources include each other by their path from the root ("wire/codec.h").
+# PROJECT_BINARY_DIR/generated: what protoc-gen-hawser writes ("proto/opencl/messages.h").
+target_include_directories(hawser_options INTERFACE ${PROJECT_SOURCE_DIR}
+  ${PROJECT_BINARY_DIR}/generated)
+
+if(HAWSER_SANITIZER STREQUAL "address")
+  add_compile_options(-fsanitize=address,undefined -fno-omit-frame-pointer -fno-sanitize-recover=undefined)
+  add_link_options(-fsanitize=address,undefined)
+elseif(HAWSER_SANITIZER STREQUAL "thread")
+  add_compile_options(-fsanitize=thread -fno-omit-frame-pointer)
+  add_link_options(-fsanitize=thread)
+elseif(HAWSER_SANITIZER)
+  message(FATAL_ERROR "HAWSER_SANITIZER is '${HAWSER_SANITIZER}'; use address, thread or nothing")
+endif()
+if(HAWSER_COVERAGE)
+  add_compile_options(--coverage -O0)
+  add_link_options(--coverage)
+endif()
+
+# hawser_library(NAME SOURCES... ): a static, position-independent library of the project.
+function(hawser_library name)
+  add_library(${name} STATIC ${ARGN})
+  target_link_libraries(${name} PUBLIC hawser_options Threads::Threads)
+endfunction()
+
+# hawser_unit_test(NAME SOURCES f.cc... LIBS lib...): one GoogleTest program, one CTest entry, label "unit".
+function(hawser_unit_test name)
+  if(NOT HAWSER_BUILD_TESTS)
+    return()
+  endif()
+  find_package(GTest REQUIRED)
+  cmake_parse_arguments(T "" "" "SOURCES;LIBS" ${ARGN})
+  add_executable(${name} ${T_SOURCES})
+  target_link_libraries(${name} PRIVATE hawser_options ${T_LIBS} GTest::gmock GTest::gtest_main Threads::Threads)
+  add_test(NAME ${name} COMMAND ${name})
+  set_tests_properties(${name} PROPERTIES LABELS unit TIMEOUT 120)
+endfunction()
+
+# hawser_fuzzer(NAME SOURCES f.cc LIBS lib... CORPUS dir): a libFuzzer target and a bounded smoke run, label "fuzz".
+# Without clang's fuzzer the same source is linked with tests/fuzz/replay_main.cc, which replays the corpus
+# and a fixed number of seeded mutations, so every decoder is exercised in every build.
+function(hawser_fuzzer name)
+  if(NOT HAWSER_BUILD_TESTS)
+    return()
+  endif()
+  cmake_parse_arguments(F "" "CORPUS" "SOURCES;LIBS" ${ARGN})
+  if(HAWSER_BUILD_FUZZERS AND CMAKE_CXX_COMPILER_ID MATCHES Clang)
+    add_executable(${name} ${F_SOURCES})
+    target_compile_options(${name} PRIVATE -fsanitize=fuzzer)
+    target_link_options(${name} PRIVATE -fsanitize=fuzzer)
+    target_link_libraries(${name} PRIVATE hawser_options ${F_LIBS})
+    add_test(NAME ${name} COMMAND ${name} -runs=200000 -max_total_time=30 -artifact_prefix=${CMAKE_CURRENT_BINARY_DIR}/ ${F_CORPUS})
+  else()
+    add_executable(${name} ${F_SOURCES} ${PROJECT_SOURCE_DIR}/tests/fuzz/replay_main.cc)
+    target_link_libraries(${name} PRIVATE hawser_options ${F_LIBS})
+    add_test(NAME ${name} COMMAND ${name} --mutations 20000 ${F_CORPUS})
+  endif()
+  set_tests_properties(${name} PROPERTIES LABELS fuzz TIMEOUT 120)
+endfunction()
