@@ -47,6 +47,9 @@ Result<Fd> Connect(const Endpoint& endpoint, SocketUse use, std::chrono::millise
 /// A listening, non-blocking, close-on-exec socket. unix: removes a stale socket file nobody
 /// listens on, creates it with mode 0600. tcp port 0 picks a free port (see BoundEndpoint).
 Result<Fd> Listen(const Endpoint& endpoint, int backlog);
+/// Takes one waiting connection (close-on-exec, blocking). kTimeout when the listener is non-blocking
+/// and nobody waits; kExhausted when this process or the system has no descriptor left.
+Result<Fd> Accept(int listener);
 /// The endpoint really bound (port filled in).
 Result<Endpoint> BoundEndpoint(const Endpoint& endpoint, int fd);
 
@@ -58,10 +61,12 @@ Status TuneStream(int fd, Transport transport, SocketUse use);
 /// Bytes gather in a buffer of up to 32 KiB until a flush. Large writes go to the kernel directly.
 std::unique_ptr<Channel> MakeSocketChannel(Fd fd, Transport transport);
 
-/// One message with descriptors over a unix socket (SCM_RIGHTS). At most 8 descriptors.
+/// One message with descriptors over a unix socket (SCM_RIGHTS). At most 8 descriptors, at least one
+/// byte. Waits while the socket is full, at most 10 s in all (kTimeout).
 Status SendWithFds(int socket, Bytes bytes, std::span<const int> fds);
 /// Receives up to buffer.size() bytes and the descriptors that came with them. Received descriptors
-/// are close-on-exec; more than `max_fds` are closed and reported as kProtocol.
+/// are close-on-exec; more than `max_fds` are closed and reported as kProtocol. kClosed at the end of
+/// the stream. kTimeout when the socket is non-blocking and empty, or its SO_RCVTIMEO ran out.
 Result<size_t> ReceiveWithFds(int socket, std::span<std::byte> buffer, std::vector<Fd>* fds,
                               size_t max_fds);
 
