@@ -1,0 +1,211 @@
+// SPDX-License-Identifier: Apache-2.0
+// The guest's end of a session: one ordered command stream for all threads of the process, answers and
+// notices, bulk data, and what happens when the server goes away. Knows no OpenCL call by name.
+//
+// Who owns what
+//   stream mutex    the command channel's sending side and the command counter. Held while one command is
+//                   encoded; nobody waits for the server under it (except for room in the channel).
+//   receive role    the command channel's receiving side. A thread that waits takes the role if it is free and
+//                   delivers everybody's answers until its own is there (so a wait costs no hand-off between
+//                   threads); else it sleeps until its condition holds or the role is free again.
+//   bulk send mutex, bulk receive role: the same for the bulk channel.
+// Threads of its own, each started only when first needed, all with signals blocked:
+//   service         receives while callbacks are registered and nobody waits; flushes sockets after 50 us
+//   bulk receiver   receives bulk data of reads that nobody waits for
+//   callback        runs the application's callbacks in order, so that they may call the API
+// Lock order: application's object locks -> stream mutex -> nothing. Delivery (NoticeSink, ReplySink, BulkSink)
+// runs under the receive role and no other lock; it must not wait for the server.
+//
+// The session object is never destroyed (exit from any thread, dlclose and callbacks cannot outlive it).
+#ifndef HAWSER_INTERPOSER_CORE_SESSION_H_
+#define HAWSER_INTERPOSER_CORE_SESSION_H_
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "proto/opencl/messages.h"
+#include "proto/opencl/opcodes.h"
+#include "wire/codec.h"
+#include "wire/id.h"
+#include "wire/status.h"
+
+namespace hawser::guest {
+
+/// Receives one reply. Lives until one of its functions was called.
+class ReplySink {
+ public:
+  virtual void OnReply(wire::Bytes payload) = 0;
+  virtual void OnLost() = 0;  ///< The session ended first.
+
+ protected:
+  ~ReplySink() = default;
+};
+
+/// Receives what the server says unasked. One per session, set by the API layer.
+class NoticeSink {
+ public:
+  virtual void OnNotice(uint16_t opcode, wire::Bytes payload) = 0;
+  virtual void OnLost(const std::string& reason) = 0;
+
+ protected:
+  ~NoticeSink() = default;
+};
+
+/// Where the data of one bulk read goes.
+class BulkSink {
+ public:
+  /// Memory for bytes [offset, offset + size) of the transfer, contiguous; null if out of range (the session then
+  /// ends). For strided destinations return a buffer and spread it in OnChunk.
+  virtual std::byte* Place(uint64_t offset, uint32_t size) = 0;
+  virtual void OnChunk(uint64_t offset, uint32_t size) {
+    (void)offset;
+    (void)size;
+  }
+  /// All bytes are there (0), or the transfer failed (an OpenCL error code).
+  virtual void OnEnd(int32_t status) = 0;
+
+ protected:
+  ~BulkSink() = default;
+};
+
+/// Counters since the start, for `hawser bench` and HAWSER_STATS.
+struct Stats {
+  std::atomic<uint64_t> commands{0}, bytes_up{0}, bytes_down{0}, waits{0}, bulk_up{0}, bulk_down{0};
+};
+
+class Session {
+ public:
+  /// The process's session; connects on first use to $HAWSER_SERVER (token: $HAWSER_TOKEN). Null when there is no
+  /// server: not configured, unreachable, refusing (said once on stderr, with what to do). In the child of a fork()
+  /// the parent's session is abandoned and the next call connects afresh.
+  static Session* Current();
+  /// The current session if there is one already; never connects.
+  static Session* IfConnected();
+
+  // ------------------------------------------------------------------ commands
+  /// Sends a command. Does not wait, except in strict mode (HAWSER_STRICT=1), where it returns the server's status.
+  /// Otherwise 0, or lost_code() when the session is over.
+  template <typename Message>
+  int32_t Send(opencl::Opcode opcode, const Message& message) {
+    return SendEncoded(opcode, message.SizeOf(), &EncodeThunk<Message>, &message, nullptr, nullptr);
+  }
+  template <typename Message>
+  int32_t Send(const Message& message) {
+    return Send(opencl::OpcodeOf<Message>::value, message);
+  }
+  /// Sends a command whose reply goes to `sink` (delivered by whichever thread receives). Does not wait.
+  /// Not 0: nothing was sent and the sink will not be called.
+  template <typename Message>
+  int32_t SendForReply(opencl::Opcode opcode, const Message& message, ReplySink* sink) {
+    return SendEncoded(opcode, message.SizeOf(), &EncodeThunk<Message>, &message, sink, nullptr);
+  }
+  /// Sends a command and waits for its reply, whose payload is kept in `payload`. 0 or lost_code().
+  template <typename Message>
+  int32_t Call(opencl::Opcode opcode, const Message& message, std::vector<std::byte>* payload) {
+    return CallEncoded(opcode, message.SizeOf(), &EncodeThunk<Message>, &message, payload);
+  }
+  /// As Call, for replies of fixed size: decodes into `reply`, which must hold no views.
+  template <typename Message, typename Reply>
+  int32_t CallInto(opencl::Opcode opcode, const Message& message, Reply* reply);
+
+  /// Hands everything that was sent to the server. Cheap when nothing is kept.
+  void Flush();
+
+  // ------------------------------------------------------------------ waiting
+  /// Waits until done() is true, delivering answers meanwhile. done() reads state that sinks change; it must be cheap,
+  /// and is called without locks. Flushes first. 0, or lost_code() when the session ended before.
+  template <typename Done>
+  int32_t WaitUntil(Done&& done) {
+    return WaitUntilErased(
+        [](void* context) { return (*static_cast<std::remove_reference_t<Done>*>(context))(); }, &done);
+  }
+  /// Delivers what has arrived; never waits.
+  void Poll();
+  /// Wakes followers that sleep in WaitUntil although nothing arrived (a user event was set, for instance).
+  void Wake();
+
+  // ------------------------------------------------------------------ bulk data
+  uint64_t NewTransfer();
+  /// Sends one transfer's data: flushes the commands, then sends in chunks. May wait for the receiver, never for the
+  /// device. `source` yields the address of bytes [offset, offset + size).
+  int32_t SendBulk(uint64_t transfer, wire::Bytes data);
+  int32_t SendBulkFrom(uint64_t transfer, uint64_t size,
+                       const std::function<const std::byte*(uint64_t offset, uint32_t size)>& source);
+  /// Announces where a transfer's data goes; call before sending the command that causes it.
+  void ExpectBulk(uint64_t transfer, BulkSink* sink);
+  /// Takes the announcement back when the command could not be sent.
+  void CancelBulk(uint64_t transfer);
+  /// Waits until done() is true, receiving bulk data meanwhile.
+  template <typename Done>
+  int32_t WaitBulkUntil(Done&& done) {
+    return WaitBulkUntilErased(
+        [](void* context) { return (*static_cast<std::remove_reference_t<Done>*>(context))(); }, &done);
+  }
+  /// Nobody waits for this transfer: the bulk receiver thread takes it.
+  void ReceiveBulkInBackground();
+
+  // ------------------------------------------------------------------ callbacks
+  /// While the count is above zero somebody receives even if no thread waits.
+  void AddListener();
+  void RemoveListener();
+  /// Runs `function` on the callback thread, in order.
+  void PostCallback(std::function<void()> function);
+
+  // ------------------------------------------------------------------ heap (shm only)
+  std::byte* heap_base() const { return heap_base_; }
+  uint64_t heap_size() const { return heap_size_; }
+  static constexpr uint64_t kNoHeap = ~uint64_t{0};
+  /// Room for a buffer, aligned to 4096 bytes (small ones to 128); kNoHeap when there is none. Thread-safe, < 0.3 us.
+  uint64_t HeapAllocate(uint64_t size);
+  void HeapFree(uint64_t offset, uint64_t size);
+
+  // ------------------------------------------------------------------ facts
+  uint32_t inline_limit() const { return inline_limit_; }
+  bool strict() const { return strict_; }
+  bool lost() const { return lost_.load(std::memory_order_acquire); }
+  /// What calls return once the session is over: CL_DEVICE_NOT_AVAILABLE.
+  static constexpr int32_t lost_code() { return -2; }
+  void SetNoticeSink(NoticeSink* sink) { notice_sink_ = sink; }
+  Stats& stats() { return stats_; }
+  /// Ids of new objects. Thread-safe.
+  wire::Id NewId(uint8_t type);
+  void FreeId(wire::Id id);
+
+ private:
+  using EncodeFunction = void (*)(const void* message, wire::Writer& writer);
+  template <typename Message>
+  static void EncodeThunk(const void* message, wire::Writer& writer) {
+    static_cast<const Message*>(message)->Encode(writer);
+  }
+  int32_t SendEncoded(opencl::Opcode opcode, size_t size, EncodeFunction encode, const void* message, ReplySink* sink,
+                      uint64_t* seq);
+  int32_t CallEncoded(opencl::Opcode opcode, size_t size, EncodeFunction encode, const void* message,
+                      std::vector<std::byte>* payload);
+  int32_t WaitUntilErased(bool (*done)(void*), void* context);
+  int32_t WaitBulkUntilErased(bool (*done)(void*), void* context);
+
+  std::byte* heap_base_ = nullptr;
+  uint64_t heap_size_ = 0;
+  uint32_t inline_limit_ = 32u << 10;
+  bool strict_ = false;
+  std::atomic<bool> lost_{false};
+  NoticeSink* notice_sink_ = nullptr;
+  Stats stats_;
+};
+
+template <typename Message, typename Reply>
+int32_t Session::CallInto(opencl::Opcode opcode, const Message& message, Reply* reply) {
+  std::vector<std::byte> payload;
+  const int32_t error = Call(opcode, message, &payload);
+  if (error != 0) return error;
+  wire::Reader reader(payload);
+  return reply->Decode(reader) ? 0 : lost_code();
+}
+
+}  // namespace hawser::guest
+
+#endif  // HAWSER_INTERPOSER_CORE_SESSION_H_
