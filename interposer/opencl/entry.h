@@ -3,6 +3,9 @@
 #ifndef HAWSER_INTERPOSER_OPENCL_ENTRY_H_
 #define HAWSER_INTERPOSER_OPENCL_ENTRY_H_
 
+#include <array>
+#include <cstring>
+
 #include "interposer/opencl/objects.h"
 #include "proto/opencl/messages.h"
 
@@ -143,6 +146,8 @@ class Enqueue {
   bool waits() const { return open_events_ != 0; }         ///< Something in the wait list is not complete yet.
   bool wants_event() const { return event_ != nullptr; }
   void ForceEvent() { force_event_ = true; }               ///< Make an event even if the application wants none.
+  cl_mem mem(size_t i) const { return mems_[i]; }          ///< The i-th object given to UseMem or UseMems.
+  size_t mem_count() const { return mems_.size(); }
   cl_event made() const { return made_; }                  ///< After Prepare: the event, if any.
   /// True when everything enqueued before is known to be complete and the wait list is too.
   bool QueueIdle() const;
@@ -165,6 +170,7 @@ class Enqueue {
   wire::Id inline_ids_[kInlineEvents];
   std::vector<wire::Id> more_ids_;
   std::vector<wire::Id> mem_ids_;
+  std::vector<cl_mem> mems_;  // Copies and fills only: launches use none.
 };
 
 /// The rest of the checks of generated entry points, one overload per message, in enqueue_checks.cc.
