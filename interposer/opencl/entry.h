@@ -198,8 +198,11 @@ class Registry {
   cl_event FindEvent(wire::Id id);
   cl_command_queue FindQueue(wire::Id id);
   cl_context FindContext(wire::Id id);
+  /// All live events, each with one more use.
+  std::vector<cl_event> LiveEvents();
   /// Any type: sets `failed`. For CommandFailed with a created object.
   void MarkFailed(wire::Id id, cl_int error);
+  /// Whether this is the address of a live object. Never reads through the pointer.
   bool IsMem(const void* pointer);
   bool IsSampler(const void* pointer);
   bool IsQueue(const void* pointer);

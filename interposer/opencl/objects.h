@@ -124,6 +124,7 @@ struct _cl_context : hawser::ocl::Object {
     unsigned maps = 0;
   };
   std::map<uintptr_t, SvmRange> svm;
+  std::map<cl_device_id, cl_command_queue> default_queues;  // On the device. Not owned.
 };
 
 struct _cl_command_queue : hawser::ocl::Object {
@@ -201,6 +202,10 @@ struct KernelMetadata {
   };
   std::string name, attributes;
   std::vector<Arg> args;
+  bool known = true;  // False: the server could tell nothing about the kernel but its number of arguments.
+  // By argument: how the server was asked to set it when it last accepted (AcceptedKey() in kernel_args.cc), for
+  // arguments whose type says too little to check them here. Changes after the build; 0: never asked.
+  std::unique_ptr<std::atomic<uint64_t>[]> accepted;
   std::unordered_map<uint64_t, InfoMap> work_groups;  // By device id.
 };
 
@@ -217,6 +222,8 @@ struct _cl_program : hawser::ocl::Object {
   using Object::Object;
   cl_context context = nullptr;
   std::vector<cl_device_id> devices;
+  enum class Origin : uint8_t { kSource, kIL, kBinary, kBuiltIn, kLinked };
+  Origin origin = Origin::kSource;
   std::string source;                 // CL_PROGRAM_SOURCE
   std::vector<std::byte> il;
   std::mutex mutex;
@@ -238,7 +245,6 @@ struct _cl_kernel : hawser::ocl::Object {
   struct Arg {
     bool set = false;
     size_t local_size = 0;   // For __local arguments.
-    size_t accepted_size = 0;  // A by-value size that the server accepted once.
     cl_mem mem = nullptr;    // Not owned (the specification lets the application release it after a launch).
   };
   std::vector<Arg> args;
