@@ -83,7 +83,7 @@ class ObjectTable {
     Slot* slot = FindSlot(id, &found);
     if (slot == nullptr) return false;
     // Out of the table first: a destructor may look here.
-    std::optional<T> object = std::exchange(slot->object, std::nullopt);
+    [[maybe_unused]] const std::optional<T> object = std::exchange(slot->object, std::nullopt);
     --size_;
     return true;
   }
