@@ -146,9 +146,18 @@ class Enqueue {
   bool waits() const { return open_events_ != 0; }         ///< Something in the wait list is not complete yet.
   bool wants_event() const { return event_ != nullptr; }
   void ForceEvent() { force_event_ = true; }               ///< Make an event even if the application wants none.
+  bool waits_for_failed() const { return failed_wait_; }   ///< An event of the wait list has failed already.
+  /// Runs when the command is complete, before that is shown. Makes an event.
+  void OnComplete(std::function<void()> function) {
+    on_complete_ = std::move(function);
+    force_event_ = true;
+  }
+  /// Completion is shown only once this has landed (a read's data).
+  void Land(std::shared_ptr<Landing> landing) { landing_ = std::move(landing); }
   cl_mem mem(size_t i) const { return mems_[i]; }          ///< The i-th object given to UseMem or UseMems.
   size_t mem_count() const { return mems_.size(); }
-  cl_event made() const { return made_; }                  ///< After Prepare: the event, if any.
+  cl_event made() const { return made_; }                  ///< After Submit: the event, if any; lives as long as this.
+  uint64_t position() const { return position_; }          ///< After Submit: as _cl_event::queue_position.
   /// True when everything enqueued before is known to be complete and the wait list is too.
   bool QueueIdle() const;
   /// Waits for the wait list and for everything in the queue (in-order), for commands done in place on the heap.
@@ -164,7 +173,11 @@ class Enqueue {
   const cl_event* list_;
   cl_event* event_;
   bool force_event_ = false;
+  bool failed_wait_ = false;
   cl_event made_ = nullptr;
+  uint64_t position_ = 0;
+  std::function<void()> on_complete_;
+  std::shared_ptr<Landing> landing_;
   uint32_t open_events_ = 0;
   static constexpr uint32_t kInlineEvents = 16;
   wire::Id inline_ids_[kInlineEvents];
@@ -172,6 +185,12 @@ class Enqueue {
   std::vector<wire::Id> mem_ids_;
   std::vector<cl_mem> mems_;  // Copies and fills only: launches use none.
 };
+
+/// What clFinish does (after its checks): nothing when the queue is idle, else one round trip; then waits until the
+/// data of all reads that it covers has landed. Returns the server's status or lost_code().
+cl_int FinishQueue(cl_command_queue queue);
+/// Sends Flush if something was enqueued since the last one (clFlush, waits for events).
+void FlushQueue(cl_command_queue queue);
 
 /// The rest of the checks of generated entry points, one overload per message, in enqueue_checks.cc.
 cl_int Check(Enqueue& enqueue, const opencl::EnqueueFillBuffer& message);

@@ -81,6 +81,8 @@ cl_int ReturnString(const std::string& value, size_t size, void* out, size_t* si
 
 using DestructorCallback = std::function<void()>;
 
+struct Landing;
+
 }  // namespace hawser::ocl
 
 struct _cl_platform_id : hawser::ocl::Object {
@@ -138,9 +140,12 @@ struct _cl_command_queue : hawser::ocl::Object {
   bool out_of_order() const { return (properties & CL_QUEUE_OUT_OF_ORDER_EXEC_MODE_ENABLE) != 0; }
   bool profiling() const { return (properties & CL_QUEUE_PROFILING_ENABLE) != 0; }
 
-  // Progress. `enqueued` counts commands sent to this queue; `finished` is the highest count known to be complete
-  // (a finish or a completion on an in-order queue). Equal: idle, so that heap buffers may be touched at once.
+  // Progress. `enqueued` counts commands of this queue before they are sent, `sent` after (so that a finish, which
+  // covers what is in the stream, never claims a command that another thread is only about to send); `finished` is
+  // how many are known to be complete (a finish or a completion on an in-order queue). `enqueued` and `finished`
+  // equal: idle, so that heap buffers may be touched at once. FinishQueue() keeps these.
   std::atomic<uint64_t> enqueued{0};
+  std::atomic<uint64_t> sent{0};
   std::atomic<uint64_t> finished{0};
   std::atomic<bool> unflushed{false};               // Something was enqueued since the last flush.
   std::atomic<cl_int> pending_error{CL_SUCCESS};    // A late error, for the next call that may return it.
@@ -183,10 +188,10 @@ struct _cl_mem : hawser::ocl::Object {
     size_t offset, size;             // Buffers.
     size_t origin[3], region[3];     // Images.
     size_t row_pitch, slice_pitch;
-    bool owned;                      // `pointer` was allocated for this mapping.
   };
   std::mutex mutex;
   std::vector<Mapping> mappings;
+  std::byte* shadow = nullptr;       // Where mappings point when the device's memory cannot be mapped; kept.
   std::vector<hawser::ocl::DestructorCallback> destructors;
 };
 
@@ -257,10 +262,11 @@ struct _cl_event : hawser::ocl::Object {
   cl_command_queue queue = nullptr;   // Null: user event. Holds a use.
   cl_command_type type = 0;
   std::atomic<cl_int> status{CL_QUEUED};  // CL_COMPLETE or negative: final.
-  uint64_t queue_position = 0;        // queue->enqueued right after this command.
+  uint64_t queue_position = 0;        // When this command is complete, so many of the queue are (queue->sent + 1).
   bool local = false;                 // The server does not know it: complete from birth.
-  std::atomic<bool> data_pending{false};  // A read's data has not landed yet: completion is shown only afterwards.
   std::atomic<cl_int> server_status{CL_QUEUED};
+  std::shared_ptr<hawser::ocl::Landing> landing;  // What must land before completion is shown (landing.h).
+  uint32_t blockers = 0;                          // Landings that hold the completion back; the book's mutex.
   uint64_t times[5] = {};             // queued, submit, start, end, complete
   bool has_times = false;
   std::mutex mutex;
