@@ -40,6 +40,12 @@ class Channel {
   /// Returns kTimeout when time ran out. No timeout: waits as long as the peer lives.
   virtual Status WaitReadable(SpinPolicy spin, std::optional<std::chrono::nanoseconds> timeout) = 0;
 
+  /// Prepares for InterruptRead(); call before other threads use the channel.
+  virtual Status EnableInterrupts() { return {}; }
+  /// Makes the WaitReadable() that is under way, or the next one, return at once and ok although nothing
+  /// may be there. From any thread. Without EnableInterrupts() nothing happens.
+  virtual void InterruptRead() {}
+
   /// Takes bytes for the peer. May keep them in a buffer of its own until Flush() or until enough
   /// have gathered (sockets); over shared memory they are visible at once. Never waits: returns how
   /// many bytes were taken, fewer than all (perhaps 0) when the peer does not keep up.

@@ -24,6 +24,10 @@ enum FrameFlags : uint16_t {
   kWantStatus = 1,  ///< Answer with a Status message once executed, failed or not (strict mode).
 };
 
+/// The set-up of a session (proto/hawser/session.proto). The description's own numbers stay below.
+inline constexpr uint16_t kHelloOpcode = 0xfff0;
+inline constexpr uint16_t kWelcomeOpcode = 0xfff1;
+
 /// No frame is larger. Receivers grow their buffer as bytes arrive, never by the claimed size.
 inline constexpr uint32_t kMaxFramePayload = 64u << 20;
 

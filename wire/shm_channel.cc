@@ -80,8 +80,19 @@ Status ShmChannel::WaitUntil(std::atomic<uint32_t>& parked, SpinPolicy spin,
 
 Status ShmChannel::WaitReadable(SpinPolicy spin, std::optional<std::chrono::nanoseconds> timeout) {
   if (mapping_ == nullptr) return {};
-  return WaitUntil(in_.parked(), spin, timeout,
-                   [this] { return in_.HasBytes() || in_.broken() || Ended(std::memory_order_seq_cst); });
+  Status status = WaitUntil(in_.parked(), spin, timeout, [this] {
+    return in_.HasBytes() || in_.broken() || Ended(std::memory_order_seq_cst) ||
+           interrupted_.load(std::memory_order_seq_cst);
+  });
+  // Taken by an exchange, so that the reader sees what the interrupter did before. One that comes later stays.
+  if (interrupted_.load(std::memory_order_relaxed)) interrupted_.exchange(false, std::memory_order_seq_cst);
+  return status;
+}
+
+void ShmChannel::InterruptRead() {
+  if (mapping_ == nullptr) return;
+  interrupted_.store(true, std::memory_order_seq_cst);
+  if (in_.parked().exchange(0, std::memory_order_seq_cst) != 0) FutexWake(in_.parked());
 }
 
 Status ShmChannel::WaitWritable(std::optional<std::chrono::nanoseconds> timeout) {

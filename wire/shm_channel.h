@@ -30,6 +30,7 @@ class ShmChannel final : public Channel {
 
   Result<size_t> TryRead(std::span<std::byte> buffer) override;
   Status WaitReadable(SpinPolicy spin, std::optional<std::chrono::nanoseconds> timeout) override;
+  void InterruptRead() override;
   Result<size_t> TryWrite(Bytes bytes) override;
   Result<bool> TryFlush() override { return true; }
   Status WaitWritable(std::optional<std::chrono::nanoseconds> timeout) override;
@@ -53,6 +54,8 @@ class ShmChannel final : public Channel {
   ChannelControl* control_;
   const int liveness_;
   std::atomic<bool> ended_{false};  ///< Private, so that a hostile peer cannot take it back.
+
+  std::atomic<bool> interrupted_{false};  ///< The reader shall stop waiting.
 
   alignas(64) RingConsumer in_;
   alignas(64) RingProducer out_;

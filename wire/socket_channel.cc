@@ -9,8 +9,10 @@
 #include <netinet/tcp.h>
 #include <poll.h>
 #include <sched.h>
+#include <sys/eventfd.h>
 #include <sys/socket.h>
 #include <sys/uio.h>
+#include <unistd.h>
 
 #include <atomic>
 #include <cerrno>
@@ -41,6 +43,8 @@ class SocketChannel final : public Channel {
 
   Result<size_t> TryRead(std::span<std::byte> buffer) override;
   Status WaitReadable(SpinPolicy spin, std::optional<std::chrono::nanoseconds> timeout) override;
+  Status EnableInterrupts() override;
+  void InterruptRead() override;
   Result<size_t> TryWrite(Bytes bytes) override;
   Result<bool> TryFlush() override;
   Status WaitWritable(std::optional<std::chrono::nanoseconds> timeout) override {
@@ -55,6 +59,7 @@ class SocketChannel final : public Channel {
     ended_.store(true, std::memory_order_release);
     begin_ = end_ = 0;
     fd_.Reset();
+    interrupt_fd_.Reset();
   }
 
  private:
@@ -64,6 +69,7 @@ class SocketChannel final : public Channel {
   /// The error of a read or write that moved nothing; ok when it should simply be tried later.
   Status Failure(const char* what) const;
   Status Wait(short events, const Deadline& deadline);
+  void TakeInterrupt();
   /// Sends what is kept and then `extra` with one call. Returns how many bytes of `extra` went.
   Result<size_t> Send(Bytes extra);
   void Keep(Bytes bytes) {
@@ -75,6 +81,8 @@ class SocketChannel final : public Channel {
   const Transport transport_;
   bool is_tcp_ = false;
   std::atomic<bool> ended_{false};
+  Fd interrupt_fd_;  ///< An eventfd once EnableInterrupts() was called.
+  std::atomic<bool> interrupted_{false};
 
   // The writer's: bytes [begin_, end_) of gather_ were taken and not yet sent.
   const std::unique_ptr<std::byte[]> gather_;
@@ -119,22 +127,46 @@ Result<size_t> SocketChannel::TryRead(std::span<std::byte> buffer) {
 Status SocketChannel::Wait(short events, const Deadline& deadline) {
   for (;;) {
     if (!fd_.valid()) return {};  // Abandoned: the next operation says so.
-    pollfd entry{fd_.get(), events, 0};
+    // Only a reader can be interrupted. poll() ignores an entry whose descriptor is -1.
+    pollfd entries[2] = {{fd_.get(), events, 0}, {events == POLLIN ? interrupt_fd_.get() : -1, POLLIN, 0}};
     timespec limit{};
     if (!deadline.never()) {
       const auto left = deadline.Left(std::chrono::hours(24));
       limit.tv_sec = left.count() / 1'000'000'000;
       limit.tv_nsec = left.count() % 1'000'000'000;
     }
-    const int ready = ::ppoll(&entry, 1, deadline.never() ? nullptr : &limit, nullptr);
+    const int ready = ::ppoll(entries, 2, deadline.never() ? nullptr : &limit, nullptr);
+    if (ready > 0 && entries[1].revents != 0) TakeInterrupt();
     if (ready > 0) return {};  // Also for POLLHUP and POLLERR: the next operation has the reason.
     if (ready < 0 && errno != EINTR) return Status::FromErrno("cannot wait for a socket");
     if (deadline.Passed()) return Status(Code::kTimeout, "nothing happened on the stream in time");
   }
 }
 
+Status SocketChannel::EnableInterrupts() {
+  if (interrupt_fd_.valid()) return {};
+  interrupt_fd_.Reset(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
+  return interrupt_fd_.valid() ? Status() : Status::FromErrno("cannot create an eventfd");
+}
+
+void SocketChannel::InterruptRead() {
+  if (!interrupt_fd_.valid() || interrupted_.exchange(true, std::memory_order_acq_rel)) return;
+  const uint64_t one = 1;
+  (void)!::write(interrupt_fd_.get(), &one, sizeof(one));
+}
+
+void SocketChannel::TakeInterrupt() {
+  interrupted_.exchange(false, std::memory_order_acq_rel);  // Sees what the interrupter did before.
+  uint64_t count = 0;
+  (void)!::read(interrupt_fd_.get(), &count, sizeof(count));
+}
+
 Status SocketChannel::WaitReadable(SpinPolicy spin, std::optional<std::chrono::nanoseconds> timeout) {
   const Deadline deadline(timeout);
+  if (interrupted_.load(std::memory_order_acquire)) {
+    TakeInterrupt();
+    return {};
+  }
   if (spin.spin.count() > 0) {
     // Asking the kernel is itself a few hundred cycles, so there is no pause between questions; the
     // core is offered to others after each.
@@ -142,6 +174,7 @@ Status SocketChannel::WaitReadable(SpinPolicy spin, std::optional<std::chrono::n
     do {
       pollfd entry{fd_.get(), POLLIN, 0};
       if (::poll(&entry, 1, 0) != 0) break;  // Ready, or an error that the wait below reports.
+      if (interrupted_.load(std::memory_order_relaxed)) break;  // The wait below takes it.
       ::sched_yield();
     } while (!spin_end.Passed());
   }
