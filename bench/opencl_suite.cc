@@ -1,0 +1,273 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "bench/opencl_suite.h"
+
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <chrono>
+#include <csignal>
+#include <cstdlib>
+#include <ctime>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <random>
+
+#include "bench/catalogue.h"
+#include "bench/local_server.h"
+#include "bench/temporary_directory.h"
+#include "bench/worker_process.h"
+#if __has_include("bench/raw_transport.h")
+#include "bench/raw_transport.h"
+#define HAWSER_HAS_RAW 1
+#endif
+
+namespace hawser::bench {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+using nlohmann::json;
+using wire::Code;
+using wire::Result;
+using wire::Status;
+using wire::Transport;
+
+constexpr std::chrono::seconds kCallTimeout{60};
+// A quick run may not begin a round that would take it past its 40 s.
+constexpr double kQuickSeconds = 36;
+
+double Seconds(Clock::duration duration) { return std::chrono::duration<double>(duration).count(); }
+
+std::string UtcNow() {
+  const std::time_t now = std::time(nullptr);
+  std::tm parts{};
+  gmtime_r(&now, &parts);
+  char text[32];
+  std::strftime(text, sizeof(text), "%Y-%m-%dT%H:%M:%SZ", &parts);
+  return text;
+}
+
+/// The native device, or the device as seen over one transport.
+struct Side {
+  std::optional<Transport> transport;  ///< Nothing: native.
+  Environment environment;
+  std::unique_ptr<WorkerProcess> worker;
+};
+
+class Suite {
+ public:
+  Suite(const SuiteOptions& options, const std::function<void(const std::string&)>& progress)
+      : options_(options), progress_(progress) {}
+
+  Result<OpenClResults> Run() {
+    const auto begin = Clock::now();
+    results_.date = UtcNow();
+    results_.quick = options_.quick;
+    results_.machine = MachineFacts::Read();
+    if (Status s = MakeSides(); !s.ok()) return s;
+    for (Side& side : sides_) {
+      if (Status s = Open(side); !s.ok()) return s;
+    }
+    const int wanted = options_.rounds > 0 ? options_.rounds : options_.quick ? 3 : 5;
+    double longest = 0;
+    for (int round = 0; round < wanted; ++round) {
+      const auto round_begin = Clock::now();
+      if (options_.quick && round > 0 && Seconds(round_begin - begin) + longest > kQuickSeconds) break;
+      progress_("round " + std::to_string(round + 1) + " of " + std::to_string(wanted));
+      if (Status s = Round(round); !s.ok()) return s;
+      longest = std::max(longest, Seconds(Clock::now() - round_begin));
+      results_.rounds = round + 1;
+    }
+    results_.seconds = Seconds(Clock::now() - begin);
+    Finish(results_);
+    return results_;
+  }
+
+ private:
+  Status MakeSides() {
+    if (temporary_.path().empty()) return Status::FromErrno("making a temporary directory");
+    Environment native = {{"POCL_CACHE_DIR", temporary_.path() + "/native-cache"}, {"HAWSER_SERVER", ""}};
+    // Native means the system's platforms, even when this process was itself pointed at Hawser's.
+    const char* vendors = std::getenv("OCL_ICD_VENDORS");
+    if (vendors != nullptr && options_.icd_directory == vendors) native.emplace_back("OCL_ICD_VENDORS", "");
+    sides_.push_back({std::nullopt, native, nullptr});
+    if (options_.native_only) return Status::Ok();
+
+    if (options_.server.empty()) {
+      auto server = LocalServer::Start(options_.hawserd, temporary_.path(), std::chrono::seconds(20));
+      if (!server.ok()) return server.status();
+      server_ = std::move(*server);
+    }
+    for (const Transport transport : options_.transports) {
+      Side side;
+      side.transport = transport;
+      // A guest's own cache directory would hide what the server does, so there is none.
+      side.environment = {{"OCL_ICD_VENDORS", options_.icd_directory},
+                          {"HAWSER_SERVER", server_ ? server_->Uri(transport) : options_.server}};
+      sides_.push_back(std::move(side));
+      results_.transports.push_back(transport);
+    }
+    return Status::Ok();
+  }
+
+  static Result<std::unique_ptr<WorkerProcess>> Fresh(const SuiteOptions& options, const Side& side, json* facts) {
+    auto worker = WorkerProcess::Start(options.worker, side.environment);
+    if (!worker.ok()) return worker.status();
+    auto opened = (*worker)->Call({{"measure", "open"}, {"device", options.device}}, kCallTimeout);
+    if (!opened.ok()) {
+      return Status(opened.status().code(), SideName(side) + ": " + opened.status().text());
+    }
+    if (facts != nullptr) *facts = *opened;
+    return std::move(*worker);
+  }
+
+  static std::string SideName(const Side& side) {
+    return side.transport ? "remote over " + std::string(TransportName(*side.transport)) : "native";
+  }
+
+  Status Open(Side& side) {
+    json facts;
+    auto worker = Fresh(options_, side, &facts);
+    if (!worker.ok()) {
+      // A guest of a far server may have no device of its own: then there is only the remote side.
+      if (!side.transport && !options_.server.empty()) {
+        results_.note = "this machine has no OpenCL device of its own, so there is no native side";
+        return Status::Ok();
+      }
+      return worker.status();
+    }
+    side.worker = std::move(*worker);
+    const std::string name = facts.value("name", std::string());
+    if (results_.device.empty()) {
+      results_.device = name;
+      results_.device_version = facts.value("version", std::string());
+    } else if (name != results_.device) {
+      results_.note = "the remote device is '" + name + "', another one than the native '" + results_.device +
+                      "': the ratios compare two devices";
+    }
+    return Status::Ok();
+  }
+
+  Row& RowOf(const RowSpec& spec) {
+    for (Row& row : results_.rows) {
+      if (row.spec.id == spec.id) return row;
+    }
+    results_.rows.push_back({spec, {}, std::nullopt, {}});
+    return results_.rows.back();
+  }
+
+  void Record(const Side& side, const RowSpec& spec, const json& values, const std::string& key) {
+    if (!IsChosen(options_.only, spec.id) || !values.contains(key)) return;
+    if (!side.transport) {
+      if (!spec.remote_only) RowOf(spec).native_rounds.push_back(values.at(key).get<double>());
+    } else {
+      RowOf(spec).remote[*side.transport].rounds.push_back(values.at(key).get<double>());
+    }
+  }
+
+  /// The sides in the order of this round: every second round turns it round, so that neither always
+  /// runs on the warmer machine.
+  std::vector<Side*> Order(int round) {
+    std::vector<Side*> order;
+    for (Side& side : sides_) order.push_back(&side);
+    if (round % 2 == 1) std::reverse(order.begin(), order.end());
+    return order;
+  }
+
+  Status Round(int round) {
+    for (const Measurement& measurement : Catalogue(options_.quick)) {
+      const bool chosen = std::any_of(measurement.rows.begin(), measurement.rows.end(),
+                                      [&](const auto& row) { return IsChosen(options_.only, row.second.id); });
+      if (!chosen) continue;
+      for (Side* side : Order(round)) {
+        if (side->worker == nullptr) continue;
+        auto values = side->worker->Call(measurement.request, kCallTimeout);
+        if (!values.ok()) return Status(values.status().code(), SideName(*side) + ": " + values.status().text());
+        for (const auto& [key, spec] : measurement.rows) Record(*side, spec, *values, key);
+      }
+    }
+    if (Status s = BuildRound(round); !s.ok()) return s;
+    if (Status s = RawRound(); !s.ok()) return s;
+    return PreloadRound();
+  }
+
+  Status BuildRound(int round) {
+    const BuildRows rows = ProgramBuildRows();
+    if (!IsChosen(options_.only, rows.cold.id) && !IsChosen(options_.only, rows.cached.id)) return Status::Ok();
+    for (Side* side : Order(round)) {
+      if (side->worker == nullptr) continue;
+      // Each side its own text: the two may share the server's or the user's caches.
+      const json request = {{"measure", "build"}, {"constant", random_()}};
+      for (const bool cold : {true, false}) {
+        auto worker = Fresh(options_, *side, nullptr);
+        if (!worker.ok()) return worker.status();
+        auto values = (*worker)->Call(request, kCallTimeout);
+        if (!values.ok()) return Status(values.status().code(), SideName(*side) + ": " + values.status().text());
+        Record(*side, cold ? rows.cold : rows.cached, *values, "build_ms");
+        Record(*side, cold ? rows.cold_launch : rows.cached_launch, *values, "first_launch_ms");
+      }
+    }
+    return Status::Ok();
+  }
+
+  /// The bare transport, once per run: it needs no server, only this machine.
+  Status RawRound() {
+#ifdef HAWSER_HAS_RAW
+    for (const Side& side : sides_) {
+      if (!side.transport || *side.transport == Transport::kVsock || results_.raw.contains(*side.transport)) continue;
+      RawOptions raw;
+      raw.transport = *side.transport;
+      auto measured = MeasureRaw(raw);
+      if (!measured.ok()) return measured.status();
+      results_.raw[*side.transport] = {measured->round_trip_us, measured->one_way_gib_s};
+    }
+#endif
+    return Status::Ok();
+  }
+
+  Status PreloadRound() {
+    const RowSpec spec = PreloadRow();
+    if (options_.native_only || !IsChosen(options_.only, spec.id)) return Status::Ok();
+    std::vector<double> without, with;
+    for (int i = 0; i < (options_.quick ? 30 : 100); ++i) {
+      for (const bool preload : {false, true}) {
+        const auto begin = Clock::now();
+        auto child = SpawnChild({"/bin/true"}, {{"LD_PRELOAD", preload ? options_.client_library : ""}}, -1, -1, -1);
+        if (!child.ok()) return child.status();
+        int status = 0;
+        waitpid(*child, &status, 0);
+        if (status != 0) return Status(Code::kInvalid, "/bin/true with the guest library preloaded failed");
+        (preload ? with : without).push_back(Seconds(Clock::now() - begin) * 1e6);
+      }
+    }
+    Row& row = RowOf(spec);
+    row.native_rounds.insert(row.native_rounds.end(), without.begin(), without.end());
+    for (const Transport transport : results_.transports) {
+      auto& rounds = row.remote[transport].rounds;
+      rounds.insert(rounds.end(), with.begin(), with.end());
+    }
+    return Status::Ok();
+  }
+
+  const SuiteOptions& options_;
+  const std::function<void(const std::string&)>& progress_;
+  // Order of destruction: workers first, then the server, then the directory they live in.
+  TemporaryDirectory temporary_;
+  std::unique_ptr<LocalServer> server_;
+  std::vector<Side> sides_;
+  OpenClResults results_;
+  std::mt19937 random_{std::random_device{}()};
+};
+
+}  // namespace
+
+Result<OpenClResults> RunOpenClSuite(const SuiteOptions& options,
+                                     const std::function<void(const std::string&)>& progress) {
+  // Writing to a worker that died must return an error.
+  std::signal(SIGPIPE, SIG_IGN);
+  Suite suite(options, progress);
+  return suite.Run();
+}
+
+}  // namespace hawser::bench

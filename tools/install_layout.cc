@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tools/install_layout.h"
+
+#include <filesystem>
+#include <fstream>
+#include <initializer_list>
+#include <system_error>
+
+namespace hawser::tools {
+namespace {
+
+namespace fs = std::filesystem;
+using wire::Code;
+using wire::Status;
+
+/// The first of these that exists, or nothing.
+std::string FirstThatExists(std::initializer_list<fs::path> candidates) {
+  std::error_code ignored;
+  for (const fs::path& path : candidates) {
+    if (fs::exists(path, ignored)) return path.lexically_normal().string();
+  }
+  return "";
+}
+
+}  // namespace
+
+std::string LibraryNamedBy(const std::string& icd_file) {
+  std::ifstream file(icd_file);
+  std::string line;
+  std::getline(file, line);
+  const size_t end = line.find_last_not_of(" \t\r\n");
+  return end == std::string::npos ? "" : line.substr(0, end + 1);
+}
+
+InstallLayout FindInstallLayout(const std::string& executable) {
+  const fs::path here = fs::path(executable).parent_path();
+  const fs::path up = here.parent_path();
+  InstallLayout layout;
+  const std::string icd = FirstThatExists({up / "icd/hawser.icd", up / "share/hawser/icd/hawser.icd"});
+  if (!icd.empty()) {
+    layout.icd_directory = fs::path(icd).parent_path().string();
+    layout.client_library = FirstThatExists({LibraryNamedBy(icd)});
+  }
+  layout.hawserd = FirstThatExists({up / "server/hawserd", here / "hawserd"});
+  layout.bench_worker =
+      FirstThatExists({up / "bench/hawser-bench-opencl", up / "libexec/hawser/hawser-bench-opencl"});
+  return layout;
+}
+
+InstallLayout FindInstallLayout() {
+  std::error_code error;
+  const fs::path self = fs::read_symlink("/proc/self/exe", error);
+  return error ? InstallLayout{} : FindInstallLayout(self.string());
+}
+
+Status CheckGuestSide(const InstallLayout& layout) {
+  if (layout.icd_directory.empty()) {
+    return Status(Code::kInvalid,
+                  "hawser.icd is neither beside this program's build tree nor under its install prefix; "
+                  "build everything (./hawser build) or install again (cmake --install)");
+  }
+  if (layout.client_library.empty()) {
+    const std::string icd = layout.icd_directory + "/hawser.icd";
+    return Status(Code::kInvalid, icd + " names '" + LibraryNamedBy(icd) +
+                                      "', which does not exist; build everything (./hawser build) or install again "
+                                      "(cmake --install)");
+  }
+  return Status::Ok();
+}
+
+}  // namespace hawser::tools

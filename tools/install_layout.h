@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: Apache-2.0
+// Where the pieces of this installation are, in a build tree or under an install prefix.
+#ifndef HAWSER_TOOLS_INSTALL_LAYOUT_H_
+#define HAWSER_TOOLS_INSTALL_LAYOUT_H_
+
+#include <string>
+
+#include "wire/status.h"
+
+namespace hawser::tools {
+
+/// Absolute paths. A piece that is not there has an empty path.
+struct InstallLayout {
+  std::string icd_directory;   ///< Holds hawser.icd and nothing else.
+  std::string client_library;  ///< What hawser.icd names.
+  std::string hawserd;
+  std::string bench_worker;    ///< hawser-bench-opencl
+};
+
+/// Finds the pieces around the `hawser` at `executable` (its real path).
+/// Build tree: <build>/tools/hawser, <build>/icd, <build>/server/hawserd, <build>/bench.
+/// Installed: <prefix>/bin/hawser, <prefix>/share/hawser/icd, <prefix>/bin/hawserd, <prefix>/libexec/hawser.
+InstallLayout FindInstallLayout(const std::string& executable);
+
+/// Of the running program.
+InstallLayout FindInstallLayout();
+
+/// Checks that the guest side is complete; the status says what is missing and what to type.
+wire::Status CheckGuestSide(const InstallLayout& layout);
+
+/// The first line of an .icd file: the library that the loader opens. Empty when there is none.
+std::string LibraryNamedBy(const std::string& icd_file);
+
+}  // namespace hawser::tools
+
+#endif  // HAWSER_TOOLS_INSTALL_LAYOUT_H_
