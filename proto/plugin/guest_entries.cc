@@ -43,10 +43,12 @@ class GuestEntriesEmitter final : public Emitter {
     Text text;
     AddOrigin(&text, package, "The API's entry points, in a namespace, so that they are not the loader's.");
     OpenHeader(&text, package, "guest_entries.h");
-    text.Add("#include <CL/cl.h>\n#include <CL/cl_gl.h>\n#include <CL/cl_icd.h>\n\nnamespace hawser::ocl {\n\n");
+    text.Add("#ifndef CL_TARGET_OPENCL_VERSION\n#define CL_TARGET_OPENCL_VERSION 300\n#endif\n"
+             "#include <CL/cl_icd.h>\n\n#include <type_traits>\n\nnamespace hawser::ocl {\n\n"
+             "// The types come from the headers of the ICD loader, which have every call, deprecated or not.\n");
     text.Add(kIgnoreDeprecated);
     for (const Method& method : package.methods) {
-      if (method.is_api()) text.Add("extern decltype(::$name$) $name$;\n", {{"name", method.api}});
+      if (method.is_api()) text.Add("extern std::remove_pointer_t<cl_api_$name$> $name$;\n", {{"name", method.api}});
     }
     text.Add(
         "#pragma GCC diagnostic pop\n\n"
