@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: Apache-2.0
+// A last word to the guest when the worker crashes or is stopped.
+//
+// Best effort from a signal handler: only if the command channel is neither locked nor full. Then
+// the signal takes its default course, so that hawserd sees and logs it.
+#ifndef HAWSER_SERVER_WORKER_CRASH_NOTICE_H_
+#define HAWSER_SERVER_WORKER_CRASH_NOTICE_H_
+
+#include "server/worker/channel_replies.h"
+
+namespace hawser::server {
+
+/// Handles SIGSEGV, SIGBUS, SIGILL, SIGFPE, SIGABRT (on an alternate stack of the calling thread) and
+/// SIGTERM (exits with kStopped). Call before the OpenCL platforms are loaded: those that handle
+/// faults of their own threads then come first and hand the rest over.
+void InstallCrashHandlers();
+
+/// Where the last word goes from now on; null: nowhere.
+void SetCrashReplies(ChannelReplies* replies);
+
+}  // namespace hawser::server
+
+#endif  // HAWSER_SERVER_WORKER_CRASH_NOTICE_H_

@@ -1,0 +1,127 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "server/worker/executor.h"
+
+#include <algorithm>
+#include <optional>
+
+#include "proto/opencl/dispatch.h"
+#include "wire/frame.h"
+
+namespace hawser::server {
+namespace {
+
+using wire::Bytes;
+using wire::FrameHeader;
+using wire::FrameReader;
+using wire::Status;
+
+/// The answer to a call that was refused before its handler ran. Every reply begins with a status,
+/// and zeros behind it read as empty lists, so this decodes as whatever reply the guest waits for.
+struct RefusedReply {
+  static constexpr size_t kZeros = 60;
+  int32_t status = 0;
+
+  size_t SizeOf() const { return sizeof(status) + kZeros; }
+  void Encode(wire::Writer& writer) const {
+    const std::byte zeros[kZeros] = {};
+    writer.Put(status);
+    writer.PutRaw(zeros, sizeof(zeros));
+  }
+};
+
+std::string Where(const FrameHeader& header) {
+  return std::string("command ") + std::to_string(header.seq) + " (" + opencl::OpcodeName(header.opcode) + ")";
+}
+
+}  // namespace
+
+Executor::Executor(wire::Channel* commands, Backend* backend, Replies* replies, SessionLog* log,
+                   wire::SpinPolicy spin)
+    : commands_(commands), backend_(backend), replies_(replies), log_(log), spin_(spin), reader_(commands) {}
+
+Executor::End Executor::Run() {
+  FrameHeader header;
+  Bytes payload;
+  Status status;
+  for (;;) {
+    switch (reader_.Pull(&header, &payload, &status)) {
+      case FrameReader::Next::kFrame:
+        if (lost_.load(std::memory_order_relaxed) || !Execute(header, payload)) return End::kLost;
+        break;
+      case FrameReader::Next::kNeedMore:
+        if (lost_.load(std::memory_order_acquire)) return End::kLost;
+        replies_->Flush();
+        // Errors of the wait are seen, with their reason, by the next Pull().
+        (void)commands_->WaitReadable(spin_, std::nullopt);
+        break;
+      case FrameReader::Next::kClosed:
+        if (lost_.load(std::memory_order_acquire)) return End::kLost;
+        if (reader_.buffered() != 0) log_->Write("info", "the guest left in the middle of a command");
+        return End::kGuestLeft;
+      case FrameReader::Next::kError:
+        Lose("the command stream is broken: " + status.text());
+        return End::kLost;
+    }
+  }
+}
+
+bool Executor::Execute(const FrameHeader& header, Bytes payload) {
+  if (header.seq != next_seq_) [[unlikely]] {
+    Lose("command " + std::to_string(header.seq) + " came where " + std::to_string(next_seq_) + " was due");
+    return false;
+  }
+  if ((header.flags & ~wire::kWantStatus) != 0) [[unlikely]] {
+    Lose(Where(header) + " has unknown flags");
+    return false;
+  }
+  ++next_seq_;
+  const opencl::Outcome outcome = opencl::Dispatch(header, payload, *backend_, &error_);
+  if (outcome.result != opencl::DispatchResult::kDone) [[unlikely]] {
+    Lose(Where(header) + " is malformed: " + error_);
+    return false;
+  }
+  if (outcome.status != 0 || (header.flags & wire::kWantStatus) != 0) [[unlikely]] {
+    Report(header, outcome.status, error_);
+    error_.clear();
+  }
+  return true;
+}
+
+void Executor::Report(const FrameHeader& header, int32_t status, const std::string& refusal) {
+  const opencl::Opcode opcode = static_cast<opencl::Opcode>(header.opcode);
+  if (opencl::HasReply(opcode)) {
+    // The handler answers by itself and returns 0; an error is a refusal before it ran.
+    if (status != 0) replies_->Send(opcode, header.seq, RefusedReply{status}, true);
+    return;
+  }
+  Backend::Failure failure;
+  if (status != 0) failure = backend_->TakeFailure();
+  if ((header.flags & wire::kWantStatus) != 0) {
+    opencl::Status reply;
+    reply.status = status;
+    replies_->Send(opcode, header.seq, reply, true);
+    return;
+  }
+  const std::string& text = refusal.empty() ? failure.text : refusal;
+  opencl::CommandFailed notice;
+  notice.seq = header.seq;
+  notice.opcode = header.opcode;
+  notice.status = status;
+  notice.object = failure.object;
+  notice.queue = failure.queue;
+  notice.text = std::string_view(text).substr(0, 4096);
+  replies_->Notify(notice, false);
+}
+
+void Executor::Lose(const std::string& reason, bool tell_guest) {
+  if (lost_.exchange(true, std::memory_order_acq_rel)) return;
+  log_->Write("error", "the session ends: " + reason);
+  if (tell_guest) {
+    opencl::SessionLost notice;
+    notice.reason = std::string_view(reason).substr(0, 4096);
+    replies_->Notify(notice, true);
+  }
+  commands_->Shutdown();
+}
+
+}  // namespace hawser::server

@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0
+// Runs a guest's commands, one after the other, in the guest's order.
+//
+// Threads: Run() is the executor thread. Lose() may be called from any thread.
+#ifndef HAWSER_SERVER_WORKER_EXECUTOR_H_
+#define HAWSER_SERVER_WORKER_EXECUTOR_H_
+
+#include <atomic>
+#include <cstdint>
+#include <mutex>
+#include <string>
+
+#include "server/worker/backend.h"
+#include "server/worker/services.h"
+#include "server/worker/session_log.h"
+#include "wire/channel.h"
+#include "wire/frame_reader.h"
+
+namespace hawser::server {
+
+class Executor {
+ public:
+  enum class End : uint8_t {
+    kGuestLeft,  ///< The stream ended between two commands or in the middle of one.
+    kLost,       ///< The session was ended from this side; Lose() or a malformed command. Logged already.
+  };
+
+  /// All borrowed.
+  Executor(wire::Channel* commands, Backend* backend, Replies* replies, SessionLog* log, wire::SpinPolicy spin);
+
+  /// Returns when the session is over.
+  End Run();
+
+  /// Ends the session from any thread: logs the reason, tells the guest (unless its side is stuck),
+  /// wakes the executor. The first reason counts.
+  void Lose(const std::string& reason, bool tell_guest = true);
+
+  /// Commands executed. Executor thread only.
+  uint64_t executed() const { return next_seq_ - 1; }
+
+ private:
+  /// False when the frame cannot be accepted; the session has then been lost.
+  bool Execute(const wire::FrameHeader& header, wire::Bytes payload);
+  void Report(const wire::FrameHeader& header, int32_t status, const std::string& refusal);
+
+  wire::Channel* const commands_;
+  Backend* const backend_;
+  Replies* const replies_;
+  SessionLog* const log_;
+  const wire::SpinPolicy spin_;
+  wire::FrameReader reader_;
+  uint64_t next_seq_ = 1;
+  std::string error_;  ///< Reused, so that a good command allocates nothing.
+  std::atomic<bool> lost_{false};
+};
+
+}  // namespace hawser::server
+
+#endif  // HAWSER_SERVER_WORKER_EXECUTOR_H_

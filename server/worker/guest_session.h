@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: Apache-2.0
+// One guest's session inside its worker: channels, heap, welcome, and everything that serves them.
+//
+// Threads: the thread that calls Run() is the executor. Others start when first needed: writing a
+// backlog of answers, receiving bulk data, sending bulk data, forwarding what kernels print.
+#ifndef HAWSER_SERVER_WORKER_GUEST_SESSION_H_
+#define HAWSER_SERVER_WORKER_GUEST_SESSION_H_
+
+#include <memory>
+
+#include "server/worker/backend.h"
+#include "server/worker/channel_bulk_receiver.h"
+#include "server/worker/channel_bulk_sender.h"
+#include "server/worker/channel_replies.h"
+#include "server/worker/executor.h"
+#include "server/worker/kernel_output.h"
+#include "server/worker/session_log.h"
+#include "server/worker_settings.h"
+#include "wire/channel.h"
+#include "wire/shm.h"
+#include "wire/socket.h"
+#include "wire/status.h"
+
+namespace hawser::server {
+
+/// Tells the guest on its command connection that it is not served, and why.
+void SendRefusal(int command_socket, const std::string& why);
+
+class GuestSession {
+ public:
+  /// Sets the channels up, sends the welcome and hands the services to the backend. `bulk` is invalid
+  /// over shared memory. `backend` and `log` are borrowed.
+  static wire::Result<std::unique_ptr<GuestSession>> Start(const WorkerSettings& settings, wire::Fd command,
+                                                           wire::Fd bulk, Backend* backend, SessionLog* log);
+  ~GuestSession();
+
+  /// Executes commands until the session is over.
+  Executor::End Run() { return executor_->Run(); }
+
+  /// Ends the channels, so that every thread that waits on them returns.
+  void Shutdown();
+
+  ChannelReplies* replies() { return replies_.get(); }
+
+ private:
+  GuestSession(const WorkerSettings& settings, Backend* backend, SessionLog* log)
+      : settings_(settings), backend_(backend), log_(log) {}
+
+  wire::Status OpenShm(wire::Fd command);
+  wire::Status OpenSockets(wire::Fd command, wire::Fd bulk);
+  void MakeHeap();
+  wire::Status SendWelcome();
+  void StartServices();
+  uint32_t bulk_chunk() const;
+
+  const WorkerSettings settings_;
+  Backend* const backend_;
+  SessionLog* const log_;
+
+  // In this order: what is below uses what is above.
+  wire::Fd liveness_;  ///< Shared memory: the unix socket.
+  std::unique_ptr<wire::ShmSession> shm_;
+  wire::Fd heap_fd_;
+  Heap heap_;
+  std::unique_ptr<wire::Channel> command_;
+  std::unique_ptr<wire::Channel> bulk_;
+  std::unique_ptr<Executor> executor_;
+  std::unique_ptr<ChannelReplies> replies_;
+  std::unique_ptr<ChannelBulkReceiver> bulk_in_;
+  std::unique_ptr<ChannelBulkSender> bulk_out_;
+  std::unique_ptr<KernelOutput> output_;
+};
+
+}  // namespace hawser::server
+
+#endif  // HAWSER_SERVER_WORKER_GUEST_SESSION_H_

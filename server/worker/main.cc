@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: Apache-2.0
+// hawser-worker: serves one guest process and ends with it. Started by hawserd, never by people.
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <string>
+
+#include "server/worker/crash_notice.h"
+#include "server/worker/guest_session.h"
+#include "server/worker/sandbox.h"
+
+namespace hawser::server {
+namespace {
+
+using wire::Code;
+using wire::Fd;
+using wire::Result;
+using wire::Status;
+
+Result<WorkerSettings> ReadSettings() {
+  const Fd fd(kSettingsFd);
+  std::string text;
+  char buffer[4096];
+  for (;;) {
+    const ssize_t got = ::pread(fd.get(), buffer, sizeof(buffer), static_cast<off_t>(text.size()));
+    if (got < 0) return Status::FromErrno("cannot read the settings; hawser-worker is started by hawserd");
+    if (got == 0) break;
+    text.append(buffer, static_cast<size_t>(got));
+  }
+  return WorkerSettings::Parse(text);
+}
+
+/// Streams of this process: nothing to read, nothing printed until KernelOutput says so.
+Status PrepareStreams() {
+  const Fd null(::open("/dev/null", O_RDWR | O_CLOEXEC));
+  if (!null.valid() || ::dup2(null.get(), 0) < 0 || ::dup2(null.get(), 1) < 0) {
+    return Status::FromErrno("cannot open /dev/null");
+  }
+  // What a driver prints must not wait in a buffer of the C library.
+  ::setvbuf(stdout, nullptr, _IONBF, 0);
+  return {};
+}
+
+Status Harden(const WorkerSettings& settings) {
+  if (Status status = DieWithParent(settings.server_pid); !status.ok()) return status;
+  if (Status status = PrepareStreams(); !status.ok()) return status;
+  const bool shm = settings.transport == wire::Transport::kShm;
+  CloseFrom(shm ? kBulkFd : kBulkFd + 1);
+  for (int fd = kCommandFd; fd <= (shm ? kCommandFd : kBulkFd); ++fd) ::fcntl(fd, F_SETFD, FD_CLOEXEC);
+  if (Status status = ApplyResourceLimits(settings); !status.ok()) return status;
+  ::signal(SIGPIPE, SIG_IGN);
+  // Our own ICD must never find its way into the server's list of platforms.
+  ::setenv("HAWSER_WORKER", "1", 1);
+  ::unsetenv("HAWSER_SERVER");
+  return DropPrivileges(settings);
+}
+
+int Main() {
+  Result<WorkerSettings> settings = ReadSettings();
+  SessionLog log;
+  if (!settings.ok()) {
+    log.Write("error", settings.status().text());
+    return kStartFailed;
+  }
+  if (Status status = Harden(*settings); !status.ok()) {
+    log.Write("error", status.text());
+    return status.code() == Code::kClosed ? kOrphaned : kStartFailed;
+  }
+  Fd command(kCommandFd), bulk(settings->transport == wire::Transport::kShm ? -1 : kBulkFd);
+  InstallCrashHandlers();
+  const auto fail = [&](const std::string& why) {
+    log.Write("error", why);
+    SendRefusal(kCommandFd, why);
+    return kStartFailed;
+  };
+  Result<std::unique_ptr<Backend>> backend = CreateOpenClBackend();
+  if (!backend.ok()) return fail("the server has no usable OpenCL device: " + backend.status().text());
+  if (settings->syscall_filter) {
+    if (Status status = InstallSyscallFilter(); !status.ok()) return fail(status.text());
+  }
+  auto session = GuestSession::Start(*settings, std::move(command), std::move(bulk), backend->get(), &log);
+  if (!session.ok()) {
+    if (session.status().code() == Code::kClosed) return kGuestLeft;
+    log.Write("error", session.status().text());
+    return kStartFailed;
+  }
+  switch ((*session)->Run()) {
+    case Executor::End::kGuestLeft: ::_exit(kGuestLeft);
+    case Executor::End::kLost: ::_exit(kProtocolError);
+  }
+  ::_exit(kStartFailed);
+}
+
+}  // namespace
+}  // namespace hawser::server
+
+// _exit: kernels may still run and driver threads may still use what destructors would free; the end
+// of the process frees everything at once.
+int main() { ::_exit(hawser::server::Main()); }

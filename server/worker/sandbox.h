@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a worker gives up before it reads a guest's first command.
+//
+// A kernel of a guest runs as machine code inside the worker on CPU devices, so a guest may end up
+// controlling it. What it must not gain: privileges, the network, other processes, hawserd's files.
+#ifndef HAWSER_SERVER_WORKER_SANDBOX_H_
+#define HAWSER_SERVER_WORKER_SANDBOX_H_
+
+#include "server/worker_settings.h"
+#include "wire/status.h"
+
+namespace hawser::server {
+
+/// Asks the kernel to kill this process when its parent dies. kClosed when `parent` is gone already.
+wire::Status DieWithParent(pid_t parent);
+
+/// No core dumps, a bound on descriptors, on memory if configured.
+wire::Status ApplyResourceLimits(const WorkerSettings& settings);
+
+/// Closes every descriptor from `first` on.
+void CloseFrom(int first);
+
+/// No new privileges through execve; another user and group if configured.
+wire::Status DropPrivileges(const WorkerSettings& settings);
+
+/// Refuses (EPERM), for all threads of this process and its children, the system calls that no
+/// worker needs: network, tracing, mounting, namespaces, kernel administration. Everything that
+/// OpenCL implementations need stays, including the processes in which they link kernels.
+wire::Status InstallSyscallFilter();
+
+}  // namespace hawser::server
+
+#endif  // HAWSER_SERVER_WORKER_SANDBOX_H_

@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: Apache-2.0
+// What hawserd tells a worker when it starts it. Travels as lines of key=value in a memfd, never on
+// the command line or in the environment, where other processes could read it.
+#ifndef HAWSER_SERVER_WORKER_SETTINGS_H_
+#define HAWSER_SERVER_WORKER_SETTINGS_H_
+
+#include <sys/types.h>
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+#include "wire/endpoint.h"
+#include "wire/status.h"
+
+namespace hawser::server {
+
+/// Descriptors a worker starts with, besides stdin (/dev/null), stdout and stderr (hawserd's log).
+inline constexpr int kSettingsFd = 3;
+inline constexpr int kCommandFd = 4;
+inline constexpr int kBulkFd = 5;  ///< Closed for shared-memory sessions.
+
+/// How a worker ends, as its exit status. hawserd turns it into words.
+enum WorkerExit : int {
+  kGuestLeft = 0,
+  kStopped = 10,        ///< hawserd asked for it.
+  kProtocolError = 11,  ///< The guest broke the protocol, or did not read its answers.
+  kStartFailed = 12,    ///< No OpenCL platform, no memory, ...: the log has the reason.
+  kOrphaned = 13,       ///< hawserd was gone before the worker had started.
+};
+
+struct WorkerSettings {
+  uint64_t session = 0;
+  std::string tenant;
+  std::string program;     ///< As the guest says; only for the log.
+  uint32_t guest_pid = 0;  ///< As the guest says; only for the log.
+  wire::Transport transport = wire::Transport::kUnix;
+  pid_t server_pid = 0;  ///< The worker ends when this is not its parent.
+
+  uint64_t device_memory = 0;  ///< Bytes; 0: as the device.
+  uint64_t staging_memory = 1u << 30;
+  uint32_t max_objects = 1u << 20;
+  uint32_t inline_limit = 32u << 10;
+  uint64_t address_space = 0;  ///< Bytes of RLIMIT_AS; 0: unlimited.
+  uint64_t open_files = 1024;
+
+  bool share_memory = true;    ///< Offer a heap to shared-memory guests when a device can use it.
+  bool syscall_filter = true;  ///< Refuse system calls that no worker needs.
+  uint32_t spin_us = 50;       ///< How long an idle executor looks before it sleeps.
+  uint32_t run_as_uid = UINT32_MAX;  ///< UINT32_MAX: as hawserd.
+  uint32_t run_as_gid = UINT32_MAX;
+
+  std::string Serialize() const;
+  static wire::Result<WorkerSettings> Parse(std::string_view text);
+};
+
+/// Replaces control characters, so that a name from outside stays on one line of a log.
+std::string OneLine(std::string_view text);
+
+}  // namespace hawser::server
+
+#endif  // HAWSER_SERVER_WORKER_SETTINGS_H_
