@@ -1,0 +1,141 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Runs a program against a hawserd of its own.
+
+    with_server.py --build DIR --transport shm|unix|tcp|none [--env K=V]... -- program args...
+
+Starts hawserd in a temporary folder (unix socket, or a free TCP port on loopback), sets the environment so that the
+program sees only the server's devices, runs it, and stops what it started. `none` runs the program locally, with the
+system's own platforms. Exit status: the program's; 99 when the server did not start, or did not stop cleanly, or left a
+worker behind.
+"""
+import argparse
+import contextlib
+import os
+import pathlib
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+
+
+class Server:
+    """A hawserd that lives as long as the `with` block."""
+
+    def __init__(self, build, transport, extra_args=(), env=None):
+        self.build = pathlib.Path(build)
+        self.transport = transport
+        self.extra_args = list(extra_args)
+        self.env = dict(os.environ if env is None else env)
+        self.folder = None
+        self.process = None
+        self.uri = None
+        self.log = []
+
+    def __enter__(self):
+        self.folder = tempfile.mkdtemp(prefix="hawser-test-")
+        listen = "tcp:127.0.0.1:0" if self.transport == "tcp" else f"unix:{self.folder}/hawser.sock"
+        command = [str(self.build / "server" / "hawserd"), "--listen", listen] + self.extra_args
+        self.process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+                                        env=self.env, stdin=subprocess.DEVNULL)
+        ready = threading.Event()
+
+        def read():
+            for line in self.process.stdout:
+                self.log.append(line)
+                found = re.search(r"listening on (\S+)", line)
+                if found and self.uri is None:
+                    self.uri = found.group(1)
+                    ready.set()
+            ready.set()
+
+        self.reader = threading.Thread(target=read, daemon=True)
+        self.reader.start()
+        if not ready.wait(30) or self.uri is None:
+            self.__exit__(None, None, None)
+            raise RuntimeError("hawserd did not start:\n" + "".join(self.log))
+        if self.transport == "shm":
+            self.uri = self.uri.replace("unix:", "shm:", 1)
+        return self
+
+    def workers(self):
+        """Pids of the server's workers."""
+        try:
+            with open(f"/proc/{self.process.pid}/task/{self.process.pid}/children") as children:
+                return [int(pid) for pid in children.read().split()]
+        except OSError:
+            return []
+
+    def wait_for_no_workers(self, seconds=10):
+        """Workers end with their guests; True when none is left in time."""
+        deadline = time.monotonic() + seconds
+        while self.workers():
+            if time.monotonic() > deadline:
+                return False
+            time.sleep(0.02)
+        return True
+
+    def guest_env(self, env=None):
+        env = dict(os.environ if env is None else env)
+        env["OCL_ICD_VENDORS"] = str(self.build / "icd")
+        env.pop("OCL_ICD_FILENAMES", None)
+        env["HAWSER_SERVER"] = self.uri
+        return env
+
+    def __exit__(self, *_):
+        if self.process is not None:
+            with contextlib.suppress(ProcessLookupError):
+                self.process.send_signal(signal.SIGTERM)
+            try:
+                self.process.wait(20)
+            except subprocess.TimeoutExpired:
+                self.process.kill()
+                self.process.wait()
+            self.reader.join(5)
+        shutil.rmtree(self.folder, ignore_errors=True)
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--build", required=True)
+    parser.add_argument("--transport", required=True, choices=["shm", "unix", "tcp", "none"])
+    parser.add_argument("--env", action="append", default=[])
+    parser.add_argument("--server-arg", action="append", default=[])
+    parser.add_argument("--show-log", action="store_true", help="print the server's log at the end")
+    parser.add_argument("command", nargs=argparse.REMAINDER)
+    args = parser.parse_args()
+    command = args.command[1:] if args.command[:1] == ["--"] else args.command
+    env = dict(os.environ)
+    env.update(pair.split("=", 1) for pair in args.env)
+    cache = tempfile.mkdtemp(prefix="hawser-pocl-") if "POCL_CACHE_DIR" not in env else None
+    if cache:
+        env["POCL_CACHE_DIR"] = cache
+    try:
+        if args.transport == "none":
+            return subprocess.run(command, env=env).returncode
+        with Server(args.build, args.transport, args.server_arg, env) as server:
+            guest = server.guest_env(env)
+            guest["HAWSER_TEST_SERVER_PID"] = str(server.process.pid)
+            status = subprocess.run(command, env=guest).returncode
+            clean = server.wait_for_no_workers()
+            alive = server.process.poll() is None
+            if status != 0 or args.show_log or not clean or not alive:
+                sys.stderr.write("--- hawserd's log\n" + "".join(server.log[-200:]) + "---\n")
+            if not alive:
+                sys.stderr.write("hawserd ended during the test\n")
+                return 99
+            if not clean:
+                sys.stderr.write(f"workers left behind: {server.workers()}\n")
+                return 99
+            return status if status >= 0 else 128 - status
+    finally:
+        if cache:
+            shutil.rmtree(cache, ignore_errors=True)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
