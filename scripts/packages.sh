@@ -103,7 +103,7 @@ ensure_pyopencl_tests() {
   local target=$HAWSER_ROOT/build/foreign/python-pyopencl-doc
   local examples=usr/share/doc/python-pyopencl-doc/examples
   [[ -d $target/$examples ]] && return 0
-  if [[ -d /$examples/test ]]; then
+  if [[ -f /$examples/test_wrapper.py ]]; then
     mkdir -p "$target/${examples%/*}"
     cp -r "/$examples" "$target/$examples"
     return 0
