@@ -175,6 +175,7 @@ class Enqueue {
   bool force_event_ = false;
   bool failed_wait_ = false;
   cl_event made_ = nullptr;
+  bool handed_over_ = false;
   uint64_t position_ = 0;
   std::function<void()> on_complete_;
   std::shared_ptr<Landing> landing_;

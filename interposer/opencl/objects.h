@@ -267,6 +267,7 @@ struct _cl_event : hawser::ocl::Object {
   std::atomic<cl_int> server_status{CL_QUEUED};
   std::shared_ptr<hawser::ocl::Landing> landing;  // What must land before completion is shown (landing.h).
   uint32_t blockers = 0;                          // Landings that hold the completion back; the book's mutex.
+  std::atomic<bool> kept{false};                  // Holds one use of itself until it is final.
   uint64_t times[5] = {};             // queued, submit, start, end, complete
   bool has_times = false;
   std::mutex mutex;
@@ -278,3 +279,5 @@ struct _cl_event : hawser::ocl::Object {
   std::vector<Callback> callbacks;
   std::function<void()> on_complete;  // The guest's own: copying a map's data to its place, freeing a mapping.
 };
+
+#endif  // HAWSER_INTERPOSER_OPENCL_OBJECTS_H_

@@ -1,0 +1,124 @@
+// SPDX-License-Identifier: Apache-2.0
+// Data between the application's memory and the server: how reads and writes of every kind are carried out.
+#ifndef HAWSER_INTERPOSER_OPENCL_TRANSFERS_H_
+#define HAWSER_INTERPOSER_OPENCL_TRANSFERS_H_
+
+#include "interposer/opencl/entry.h"
+#include "interposer/opencl/event_state.h"
+#include "interposer/opencl/landing.h"
+#include "interposer/opencl/region.h"
+
+namespace hawser::ocl {
+
+/// A read on its way: receives its data as a reply or on the bulk channel, spreads it, tells the landing book.
+/// Counted: one reference for the session (until one of the sinks' last functions was called), one for the caller.
+class RemoteRead final : public guest::ReplySink, public guest::BulkSink {
+ public:
+  /// `landing` null: the caller waits.
+  RemoteRead(guest::Session* session, void* target, const Region& region)
+      : session_(session), target_(static_cast<std::byte*>(target)), region_(region) {}
+  void SetLanding(std::shared_ptr<Landing> landing) { landing_ = std::move(landing); }
+
+  void OnReply(wire::Bytes payload) override;
+  void OnLost() override;
+  std::byte* Place(uint64_t offset, uint32_t size) override;
+  void OnChunk(uint64_t offset, uint32_t size) override;
+  void OnEnd(int32_t status) override;
+
+  bool done() const { return done_.load(std::memory_order_acquire); }
+  cl_int status() const { return status_; }
+  void Unref() {
+    if (refs_.fetch_sub(1, std::memory_order_acq_rel) == 1) delete this;
+  }
+
+ private:
+  void Conclude(cl_int status);
+
+  guest::Session* session_;
+  std::byte* target_;
+  Region region_;
+  std::shared_ptr<Landing> landing_;
+  std::vector<std::byte> chunk_;  // Of strided targets.
+  cl_int status_ = CL_SUCCESS;
+  std::atomic<bool> done_{false};
+  std::atomic<int> refs_{2};
+};
+
+/// What comes after the command of a read was sent (`sent`: what Submit returned).
+cl_int ConcludeRead(Enqueue& enqueue, RemoteRead* read, cl_int sent, uint64_t transfer, bool blocking);
+/// Sends the bulk data of a write.
+cl_int SendStrided(guest::Session* session, uint64_t transfer, const std::byte* source, const Region& region);
+/// Small strided data in one piece; valid until the thread's next call.
+wire::Bytes GatherSmall(const std::byte* source, const Region& region);
+/// Sends a command that does nothing but complete in its place among the queue's commands.
+cl_int SubmitMarker(Enqueue& enqueue);
+/// Waits for the event that Submit made (ForceEvent).
+cl_int AwaitMade(Enqueue& enqueue);
+
+/// Reads `region` into `target` by `message`, which names everything but the transfer. CL_SUCCESS, an error, or when
+/// blocking the read's own failure.
+template <typename Message>
+cl_int SubmitRead(Enqueue& enqueue, opencl::Opcode opcode, Message& message, void* target, const Region& region,
+                  bool blocking) {
+  guest::Session* session = enqueue.queue()->session;
+  if (blocking && enqueue.waits_for_failed()) return CL_EXEC_STATUS_ERROR_FOR_EVENTS_IN_WAIT_LIST;
+  const bool bulk = region.bytes() > session->inline_limit();
+  auto* read = new RemoteRead(session, target, region);
+  if (!blocking) {
+    auto landing = LandingBook::Get().Open(enqueue.queue());
+    read->SetLanding(landing);
+    enqueue.Land(landing);
+    if (bulk) enqueue.ForceEvent();  // Its completion tells what may depend on the data.
+  }
+  cl_int sent;
+  if (bulk) {
+    message.transfer = session->NewTransfer();
+    session->ExpectBulk(message.transfer, read);
+    sent = enqueue.SubmitAs(opcode, message);
+  } else {
+    sent = enqueue.SubmitForReply(opcode, message, read);
+  }
+  return ConcludeRead(enqueue, read, sent, message.transfer, blocking);
+}
+
+/// Writes `region` at `source` by `message`. The data is taken when this returns.
+template <typename Message>
+cl_int SubmitWrite(Enqueue& enqueue, opencl::Opcode opcode, Message& message, const void* source,
+                   const Region& region) {
+  guest::Session* session = enqueue.queue()->session;
+  const auto* bytes = static_cast<const std::byte*>(source);
+  if (region.bytes() <= session->inline_limit()) {
+    message.data = region.contiguous() ? wire::Bytes(bytes, region.bytes()) : GatherSmall(bytes, region);
+    return enqueue.SubmitAs(opcode, message);
+  }
+  message.transfer = session->NewTransfer();
+  const cl_int error = enqueue.SubmitAs(opcode, message);
+  return error == CL_SUCCESS ? SendStrided(session, message.transfer, bytes, region) : error;
+}
+
+/// The buffer's bytes in the heap, or null.
+inline std::byte* HeapPointer(cl_mem mem) {
+  return mem->heap_offset == guest::Session::kNoHeap ? nullptr : mem->session->heap_base() + mem->heap_offset;
+}
+
+/// What every call that touches a buffer on a queue checks: that it is one, and that a sub-buffer suits the device.
+cl_int CheckBuffer(cl_command_queue queue, cl_mem mem);
+/// Whether [offset, offset + size) lies in the object.
+inline bool InBounds(cl_mem mem, size_t offset, size_t size) {
+  return offset <= mem->size && size <= mem->size - offset;
+}
+/// CL_INVALID_OPERATION when the object's host access flags forbid it.
+inline cl_int CheckHostRead(cl_mem mem) {
+  return (mem->flags & (CL_MEM_HOST_WRITE_ONLY | CL_MEM_HOST_NO_ACCESS)) != 0 ? CL_INVALID_OPERATION : CL_SUCCESS;
+}
+inline cl_int CheckHostWrite(cl_mem mem) {
+  return (mem->flags & (CL_MEM_HOST_READ_ONLY | CL_MEM_HOST_NO_ACCESS)) != 0 ? CL_INVALID_OPERATION : CL_SUCCESS;
+}
+
+/// Makes the heap safe to touch for a command in place: true at once when the queue is idle, after one round trip
+/// when `blocking` on an in-order queue. False: take the general path. Errors in `error`.
+bool ReadyInPlace(Enqueue& enqueue, bool blocking, cl_int* error);
+
+}  // namespace hawser::ocl
+
+#endif  // HAWSER_INTERPOSER_OPENCL_TRANSFERS_H_
