@@ -1,0 +1,64 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""scripts/test_summary.py on results as CTest writes them."""
+
+import io
+import pathlib
+import sys
+import tempfile
+import unittest
+
+from sources import ROOT
+
+sys.path.insert(0, str(ROOT / "scripts"))
+import test_summary  # noqa: E402
+
+RESULTS = """<?xml version="1.0" encoding="UTF-8"?>
+<testsuite name="x" tests="4" failures="1" disabled="0" skipped="1">
+  <testcase name="good" classname="good" time="0.1" status="run"><system-out>fine</system-out></testcase>
+  <testcase name="bad" classname="bad" time="0.1" status="fail"><failure message="Failed"/><system-out>no</system-out></testcase>
+  <testcase name="absent" classname="absent" time="0" status="notrun">
+    <skipped message="SKIP_RETURN_CODE=77"/>
+    <system-out>looking around
+skipped: clpeak is not installed
+</system-out></testcase>
+  <testcase name="silent" classname="silent" time="0" status="notrun"><skipped message="Unable to find executable"/></testcase>
+  <testcase name="units" classname="units" time="0.2" status="run"><system-out>[ RUN      ] Vsock.Loopback
+a_test.cc:12: Skipped
+this kernel has no AF_VSOCK loopback
+
+[  SKIPPED ] Vsock.Loopback (0 ms)
+[ RUN      ] Other.Works
+[       OK ] Other.Works (0 ms)
+[  SKIPPED ] 1 test, listed below:
+[  SKIPPED ] Vsock.Loopback
+</system-out></testcase>
+</testsuite>
+"""
+
+
+class SummaryTest(unittest.TestCase):
+    def setUp(self):
+        with tempfile.TemporaryDirectory() as folder:
+            path = pathlib.Path(folder) / "results.xml"
+            path.write_text(RESULTS, encoding="utf-8")
+            out = io.StringIO()
+            test_summary.summarise(path, out)
+        self.lines = out.getvalue().splitlines()
+
+    def test_the_last_line_counts(self):
+        self.assertEqual(self.lines[-1], "2 passed, 1 failed, 2 skipped")
+
+    def test_skipped_tests_have_their_reason(self):
+        self.assertIn("skipped: absent: skipped: clpeak is not installed", self.lines)
+        self.assertIn("skipped: silent: Unable to find executable", self.lines)
+
+    def test_tests_that_skip_inside_a_program_are_listed(self):
+        self.assertIn("skipped inside units: Vsock.Loopback: this kernel has no AF_VSOCK loopback", self.lines)
+
+    def test_failures_are_named(self):
+        self.assertIn("failed: bad", self.lines)
+
+
+if __name__ == "__main__":
+    unittest.main()
