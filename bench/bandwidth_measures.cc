@@ -52,9 +52,9 @@ Result<Values> BandwidthMeasures::Run(Direction direction, HostMemory memory, si
   auto buffer = device_.CreateBuffer(size, flags);
   if (!buffer.ok()) return buffer.status();
   // Touches every page on the device's side and leaves known bytes there.
-  if (Status s = Check(clEnqueueWriteBuffer(device_.queue(), buffer->get(), CL_TRUE, 0, size, source_.data(), 0,
-                                            nullptr, nullptr),
-                       "clEnqueueWriteBuffer");
+  if (Status s = Check(
+          clEnqueueWriteBuffer(device_.queue(), buffer->get(), CL_TRUE, 0, size, source_.data(), 0, nullptr, nullptr),
+          "clEnqueueWriteBuffer");
       !s.ok()) {
     return s;
   }
@@ -87,9 +87,9 @@ Result<double> BandwidthMeasures::Upload(cl_mem buffer, HostMemory memory, size_
       !s.ok()) {
     return s;
   }
-  if (Status s = Check(clEnqueueReadBuffer(device_.queue(), buffer, CL_TRUE, 0, size, sink_.data(), 0, nullptr,
-                                           nullptr),
-                       "clEnqueueReadBuffer");
+  if (Status s =
+          Check(clEnqueueReadBuffer(device_.queue(), buffer, CL_TRUE, 0, size, sink_.data(), 0, nullptr, nullptr),
+                "clEnqueueReadBuffer");
       !s.ok()) {
     return s;
   }

@@ -86,8 +86,8 @@ Result<Values> MeasureBuild(const OpenClDevice& device, uint32_t constant) {
     if (Status s = Check(error, "clEnqueueNDRangeKernel"); !s.ok()) return s;
   }
   std::array<cl_uint, kItems / kLocal> found{};
-  error = clEnqueueReadBuffer(device.queue(), sums_handle, CL_TRUE, 0, sizeof(found), found.data(), 0, nullptr,
-                              nullptr);
+  error =
+      clEnqueueReadBuffer(device.queue(), sums_handle, CL_TRUE, 0, sizeof(found), found.data(), 0, nullptr, nullptr);
   if (Status s = Check(error, "clEnqueueReadBuffer"); !s.ok()) return s;
   const auto launched = Clock::now();
 
@@ -99,8 +99,8 @@ Result<Values> MeasureBuild(const OpenClDevice& device, uint32_t constant) {
       expected ^= state;
     }
     if (found[group] != expected) {
-      return Status(Code::kInvalid, "program build: the kernels computed " + std::to_string(found[group]) +
-                                        " where " + std::to_string(expected) + " is right");
+      return Status(Code::kInvalid, "program build: the kernels computed " + std::to_string(found[group]) + " where " +
+                                        std::to_string(expected) + " is right");
     }
   }
   return Values{{"build_ms", Milliseconds(ready - begin)}, {"first_launch_ms", Milliseconds(launched - ready)}};

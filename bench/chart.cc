@@ -38,11 +38,19 @@ const char* Colour(Transport transport) {
 
 /// The measures drawn as bars; bandwidth of the small sizes is in the curves.
 const std::vector<std::string>& BarIds() {
-  static const std::vector<std::string> kIds = {
-      "launch_finish_p50", "launch_burst_rate",   "set_arg",             "read_small_p50",
-      "step_p50",          "write_burst_rate",    "create_release",      "h2d_pageable_256MiB",
-      "d2h_pageable_256MiB", "h2d_mapped_256MiB", "d2h_mapped_256MiB",   "build_cold",
-      "build_cached"};
+  static const std::vector<std::string> kIds = {"launch_finish_p50",
+                                                "launch_burst_rate",
+                                                "set_arg",
+                                                "read_small_p50",
+                                                "step_p50",
+                                                "write_burst_rate",
+                                                "create_release",
+                                                "h2d_pageable_256MiB",
+                                                "d2h_pageable_256MiB",
+                                                "h2d_mapped_256MiB",
+                                                "d2h_mapped_256MiB",
+                                                "build_cold",
+                                                "build_cached"};
   return kIds;
 }
 
@@ -166,11 +174,10 @@ void DrawPanel(SvgCanvas& canvas, const std::string& title, const std::vector<Cu
 
 double DrawCurves(SvgCanvas& canvas, const OpenClResults& results, double top) {
   constexpr double kPanelWidth = 440, kPanelHeight = 210;
-  const std::vector<std::pair<std::string, std::string>> panels = {
-      {"h2d_pageable_", "Host to device, pageable memory"},
-      {"d2h_pageable_", "Device to host, pageable memory"},
-      {"h2d_mapped_", "Host to device, mapped memory"},
-      {"d2h_mapped_", "Device to host, mapped memory"}};
+  const std::vector<std::pair<std::string, std::string>> panels = {{"h2d_pageable_", "Host to device, pageable memory"},
+                                                                   {"d2h_pageable_", "Device to host, pageable memory"},
+                                                                   {"h2d_mapped_", "Host to device, mapped memory"},
+                                                                   {"d2h_mapped_", "Device to host, mapped memory"}};
   bool any = false;
   for (const auto& [prefix, title] : panels) {
     for (const Curve& curve : CurvesOf(results, prefix)) any |= !curve.points.empty();

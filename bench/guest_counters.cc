@@ -4,8 +4,7 @@
 namespace hawser::bench {
 
 GuestCounters::GuestCounters(cl_platform_id platform)
-    : read_(reinterpret_cast<ReadFunction>(
-          clGetExtensionFunctionAddressForPlatform(platform, "hawserGetStatsHWS"))) {}
+    : read_(reinterpret_cast<ReadFunction>(clGetExtensionFunctionAddressForPlatform(platform, "hawserGetStatsHWS"))) {}
 
 GuestCounts GuestCounters::Read() const {
   uint64_t out[6] = {};

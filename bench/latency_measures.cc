@@ -44,8 +44,8 @@ __kernel void arguments(__global int* out, int a, float b, __local int* scratch)
 double Microseconds(Clock::duration duration) { return std::chrono::duration<double, std::micro>(duration).count(); }
 
 Status Wrong(const char* measure, int64_t expected, int64_t found) {
-  return Status(Code::kInvalid, std::string(measure) + ": the device computed " + std::to_string(found) +
-                                    " where " + std::to_string(expected) + " is right");
+  return Status(Code::kInvalid, std::string(measure) + ": the device computed " + std::to_string(found) + " where " +
+                                    std::to_string(expected) + " is right");
 }
 
 }  // namespace
@@ -60,10 +60,8 @@ Status LatencyMeasures::Prepare() {
   auto program = device_.Build(kSource);
   if (!program.ok()) return program.status();
   program_ = std::move(*program);
-  for (auto [kernel, name] : {std::pair{&tick_, "tick"},
-                              {&scale_, "scale"},
-                              {&gather_, "gather"},
-                              {&arguments_, "arguments"}}) {
+  for (auto [kernel, name] :
+       {std::pair{&tick_, "tick"}, {&scale_, "scale"}, {&gather_, "gather"}, {&arguments_, "arguments"}}) {
     auto created = OpenClDevice::CreateKernel(program_, name);
     if (!created.ok()) return created.status();
     *kernel = std::move(*created);
@@ -94,9 +92,8 @@ Status LatencyMeasures::Prepare() {
 }
 
 Status LatencyMeasures::Launch(const Kernel& kernel, size_t global, size_t local) {
-  return Check(
-      clEnqueueNDRangeKernel(device_.queue(), kernel.get(), 1, nullptr, &global, &local, 0, nullptr, nullptr),
-      "clEnqueueNDRangeKernel");
+  return Check(clEnqueueNDRangeKernel(device_.queue(), kernel.get(), 1, nullptr, &global, &local, 0, nullptr, nullptr),
+               "clEnqueueNDRangeKernel");
 }
 
 Status LatencyMeasures::WriteCounter(cl_int value) {
@@ -107,9 +104,9 @@ Status LatencyMeasures::WriteCounter(cl_int value) {
 
 Status LatencyMeasures::ExpectCounter(cl_int expected, const char* measure) {
   cl_int found = -1;
-  if (Status s = Check(clEnqueueReadBuffer(device_.queue(), counter_.get(), CL_TRUE, 0, sizeof(found), &found, 0,
-                                           nullptr, nullptr),
-                       "clEnqueueReadBuffer");
+  if (Status s = Check(
+          clEnqueueReadBuffer(device_.queue(), counter_.get(), CL_TRUE, 0, sizeof(found), &found, 0, nullptr, nullptr),
+          "clEnqueueReadBuffer");
       !s.ok()) {
     return s;
   }
@@ -202,13 +199,13 @@ Result<Values> LatencyMeasures::Step(int iterations) {
   for (int i = 0; i < iterations; ++i) {
     std::iota(in.begin(), in.end(), i);
     const auto begin = Clock::now();
-    cl_int error = clEnqueueWriteBuffer(device_.queue(), step_in_.get(), CL_FALSE, 0, sizeof(in), in.data(), 0,
-                                        nullptr, nullptr);
+    cl_int error =
+        clEnqueueWriteBuffer(device_.queue(), step_in_.get(), CL_FALSE, 0, sizeof(in), in.data(), 0, nullptr, nullptr);
     if (Status s = Check(error, "clEnqueueWriteBuffer"); !s.ok()) return s;
     if (Status s = Launch(scale_, kStepInts, 64); !s.ok()) return s;
     if (Status s = Launch(gather_, kStepOut, kStepOut); !s.ok()) return s;
-    error = clEnqueueReadBuffer(device_.queue(), step_out_.get(), CL_TRUE, 0, sizeof(out), out.data(), 0, nullptr,
-                                nullptr);
+    error =
+        clEnqueueReadBuffer(device_.queue(), step_out_.get(), CL_TRUE, 0, sizeof(out), out.data(), 0, nullptr, nullptr);
     if (Status s = Check(error, "clEnqueueReadBuffer"); !s.ok()) return s;
     samples[static_cast<size_t>(i)] = Microseconds(Clock::now() - begin);
     for (size_t group = 0; group < kStepOut; ++group) {

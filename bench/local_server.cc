@@ -43,8 +43,8 @@ Result<std::unique_ptr<LocalServer>> LocalServer::Start(const std::string& hawse
   if (!log_fd.valid()) return Status::FromErrno("opening " + log);
   // The server offers the devices of the system's OpenCL platforms, whatever this process was told to use.
   auto child = SpawnChild({hawserd, "--listen", "unix:" + socket, "--listen", "tcp:127.0.0.1:0"},
-                          {{"POCL_CACHE_DIR", directory + "/server-cache"}, {"HAWSER_SERVER", ""}}, -1,
-                          log_fd.get(), log_fd.get());
+                          {{"POCL_CACHE_DIR", directory + "/server-cache"}, {"HAWSER_SERVER", ""}}, -1, log_fd.get(),
+                          log_fd.get());
   if (!child.ok()) return child.status();
   std::unique_ptr<LocalServer> server(new LocalServer(*child, socket));
   const auto deadline = Clock::now() + timeout;

@@ -80,8 +80,8 @@ Result<Program> OpenClDevice::Build(const std::string& source) const {
   if (error != CL_SUCCESS) {
     std::vector<char> log(64 << 10);
     clGetProgramBuildInfo(program.get(), device_, CL_PROGRAM_BUILD_LOG, log.size() - 1, log.data(), nullptr);
-    return Status(Code::kSystem, "clBuildProgram failed with OpenCL error " + std::to_string(error) + ": " +
-                                     std::string(log.data()));
+    return Status(Code::kSystem,
+                  "clBuildProgram failed with OpenCL error " + std::to_string(error) + ": " + std::string(log.data()));
   }
   return program;
 }

@@ -90,8 +90,7 @@ int Serve(FILE* answers) {
     const json request = json::parse(line, nullptr, /*allow_exceptions=*/false);
     Result<json> result = request.is_object() ? worker.Answer(request)
                                               : Result<json>(Status(Code::kInvalid, "a request is a JSON object"));
-    const json answer =
-        result.ok() ? json{{"values", *result}} : json{{"error", result.status().text()}};
+    const json answer = result.ok() ? json{{"values", *result}} : json{{"error", result.status().text()}};
     const std::string text = answer.dump(-1, ' ', false, json::error_handler_t::replace) + "\n";
     if (std::fputs(text.c_str(), answers) < 0 || std::fflush(answers) != 0) return 1;
   }

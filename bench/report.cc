@@ -22,9 +22,7 @@ std::string Digits(double value) {
 }
 
 std::string RatioText(const RemoteValue& value) { return value.ratio ? Digits(*value.ratio) + "x" : "-"; }
-std::string MetText(const RemoteValue& value) {
-  return !value.target ? "" : value.target->met ? "yes" : "NO";
-}
+std::string MetText(const RemoteValue& value) { return !value.target ? "" : value.target->met ? "yes" : "NO"; }
 
 /// Columns of one transport's table: measure, native, remote, ratio, target, met.
 std::vector<std::array<std::string, 6>> Table(const OpenClResults& results, Transport transport) {
@@ -34,8 +32,8 @@ std::vector<std::array<std::string, 6>> Table(const OpenClResults& results, Tran
     if (remote == row.remote.end()) continue;
     const RemoteValue& value = remote->second;
     lines.push_back({row.spec.title, row.native ? Quantity(*row.native, row.spec.unit) : "-",
-                     Quantity(value.median, row.spec.unit), RatioText(value),
-                     value.target ? value.target->text : "", MetText(value)});
+                     Quantity(value.median, row.spec.unit), RatioText(value), value.target ? value.target->text : "",
+                     MetText(value)});
   }
   return lines;
 }
@@ -80,9 +78,8 @@ void AppendMarkdown(std::string& out, const std::array<std::string, N>& cells) {
 }
 
 std::string MachineText(const MachineFacts& machine) {
-  return machine.processor + ", " + std::to_string(machine.cores) + " cores, " + Digits(machine.memory_gib) +
-         " GiB, " + machine.distribution + ", " + machine.kernel + ", load before the run " +
-         Digits(machine.load_before);
+  return machine.processor + ", " + std::to_string(machine.cores) + " cores, " + Digits(machine.memory_gib) + " GiB, " +
+         machine.distribution + ", " + machine.kernel + ", load before the run " + Digits(machine.load_before);
 }
 
 }  // namespace
@@ -173,8 +170,8 @@ json ReportJson(const OpenClResults& results) {
 
 std::string ReportMarkdown(const OpenClResults& results) {
   std::string out;
-  out += "Measured on " + results.date.substr(0, 10) + " on " + MachineText(results.machine) + ". Device: " +
-         results.device + " (" + results.device_version + "), the same on both sides. Medians of " +
+  out += "Measured on " + results.date.substr(0, 10) + " on " + MachineText(results.machine) +
+         ". Device: " + results.device + " (" + results.device_version + "), the same on both sides. Medians of " +
          std::to_string(results.rounds) + " interleaved rounds.\n\n";
   out += "```\n" + results.command + "\n```\n";
   if (!results.note.empty()) out += "\nNote: " + results.note + ".\n";

@@ -34,8 +34,8 @@ MachineFacts MachineFacts::Read() {
   MachineFacts facts;
   facts.processor = ValueOf("/proc/cpuinfo", "model name", ':');
   facts.cores = std::thread::hardware_concurrency();
-  facts.memory_gib = static_cast<double>(sysconf(_SC_PHYS_PAGES)) * static_cast<double>(sysconf(_SC_PAGESIZE)) /
-                     double(1u << 30);
+  facts.memory_gib =
+      static_cast<double>(sysconf(_SC_PHYS_PAGES)) * static_cast<double>(sysconf(_SC_PAGESIZE)) / double(1u << 30);
   utsname name{};
   if (uname(&name) == 0) facts.kernel = std::string(name.sysname) + " " + name.release;
   facts.distribution = ValueOf("/etc/os-release", "PRETTY_NAME=", '=');

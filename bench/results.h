@@ -26,8 +26,8 @@ struct RowSpec {
 
 /// The bare transport, measured in the same run.
 struct RawTransport {
-  double round_trip_us = 0;   ///< Median, 64 bytes each way.
-  double one_way_gib_s = 0;   ///< A plain stream of large blocks.
+  double round_trip_us = 0;  ///< Median, 64 bytes each way.
+  double one_way_gib_s = 0;  ///< A plain stream of large blocks.
 };
 
 /// What was asked of this row, and whether it was reached.
@@ -71,9 +71,9 @@ struct OpenClResults {
   int rounds = 0;
   double seconds = 0;  ///< Length of the run.
   MachineFacts machine;
-  std::string device;         ///< Name on the native side (the remote one with an external server).
+  std::string device;  ///< Name on the native side (the remote one with an external server).
   std::string device_version;
-  std::string note;           ///< Why some comparison is missing; empty when all is well.
+  std::string note;  ///< Why some comparison is missing; empty when all is well.
   std::vector<wire::Transport> transports;
   std::map<wire::Transport, RawTransport> raw;
   std::vector<Row> rows;

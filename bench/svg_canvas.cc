@@ -39,10 +39,9 @@ void SvgCanvas::Rectangle(double x, double y, double width, double height, const
              Number(height) + "\" fill=\"" + colour + "\"/>\n";
 }
 
-void SvgCanvas::Line(double x1, double y1, double x2, double y2, const std::string& colour, double width,
-                     bool dashed) {
-  shapes_ += "<line x1=\"" + Number(x1) + "\" y1=\"" + Number(y1) + "\" x2=\"" + Number(x2) + "\" y2=\"" +
-             Number(y2) + "\" stroke=\"" + colour + "\" stroke-width=\"" + Number(width) + "\"" +
+void SvgCanvas::Line(double x1, double y1, double x2, double y2, const std::string& colour, double width, bool dashed) {
+  shapes_ += "<line x1=\"" + Number(x1) + "\" y1=\"" + Number(y1) + "\" x2=\"" + Number(x2) + "\" y2=\"" + Number(y2) +
+             "\" stroke=\"" + colour + "\" stroke-width=\"" + Number(width) + "\"" +
              (dashed ? " stroke-dasharray=\"5 4\"" : "") + "/>\n";
 }
 

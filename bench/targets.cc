@@ -11,8 +11,8 @@ Target AtLeast(double value, double limit, std::string text) { return {std::move
 
 }  // namespace
 
-std::optional<Target> TargetFor(const std::string& id, Transport transport, std::optional<double> native,
-                                double remote, const RawTransport* raw) {
+std::optional<Target> TargetFor(const std::string& id, Transport transport, std::optional<double> native, double remote,
+                                const RawTransport* raw) {
   const bool shm = transport == Transport::kShm;
   const bool tcp = transport == Transport::kTcp;
 

@@ -46,8 +46,8 @@ std::vector<char*> Pointers(const std::vector<std::string>& strings) {
 
 }  // namespace
 
-Result<pid_t> SpawnChild(const std::vector<std::string>& arguments, const Environment& changes, int input,
-                         int output, int error) {
+Result<pid_t> SpawnChild(const std::vector<std::string>& arguments, const Environment& changes, int input, int output,
+                         int error) {
   const Fd null(open("/dev/null", O_RDWR | O_CLOEXEC));
   if (!null.valid()) return Status::FromErrno("opening /dev/null");
   Fd report_read, report_write;
@@ -66,8 +66,7 @@ Result<pid_t> SpawnChild(const std::vector<std::string>& arguments, const Enviro
     signal(SIGPIPE, SIG_DFL);
     const bool orphaned = getppid() != parent;
     if (!orphaned && dup2(input < 0 ? null.get() : input, STDIN_FILENO) >= 0 &&
-        dup2(output < 0 ? null.get() : output, STDOUT_FILENO) >= 0 &&
-        (error < 0 || dup2(error, STDERR_FILENO) >= 0)) {
+        dup2(output < 0 ? null.get() : output, STDOUT_FILENO) >= 0 && (error < 0 || dup2(error, STDERR_FILENO) >= 0)) {
       execve(argv[0], argv.data(), envp.data());
     }
     const int code = errno;

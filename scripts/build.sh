@@ -24,7 +24,7 @@ build() {
   mkdir -p "$dir"
   (
     flock 9
-    cd "$HAWSER_ROOT"
+    cd "$HAWSER_ROOT" || exit 1
     # Ninja configures again by itself when a CMake file changed; the presets are not among those it knows.
     if [[ ! -f $dir/build.ninja || CMakePresets.json -nt $dir/build.ninja ]]; then
       say "Configuring $dir"

@@ -24,7 +24,7 @@ demo_observe() {
 }
 
 demo() {
-  local dir program server_line pid
+  local dir program server_line
   dir=$(build_dir)
   program=$dir/examples/opencl/vector
   demo_work=$(mktemp -d)

@@ -12,9 +12,9 @@ class App;
 namespace hawser::tools {
 
 /// Exit codes, as env(1) and docker have them.
-inline constexpr int kExitHawser = 125;      ///< Hawser itself failed.
-inline constexpr int kExitCannotRun = 126;   ///< The program exists and cannot be run.
-inline constexpr int kExitNotFound = 127;    ///< There is no such program.
+inline constexpr int kExitHawser = 125;     ///< Hawser itself failed.
+inline constexpr int kExitCannotRun = 126;  ///< The program exists and cannot be run.
+inline constexpr int kExitNotFound = 127;   ///< There is no such program.
 
 class Command {
  public:

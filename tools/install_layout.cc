@@ -42,8 +42,7 @@ InstallLayout FindInstallLayout(const std::string& executable) {
     layout.client_library = FirstThatExists({LibraryNamedBy(icd)});
   }
   layout.hawserd = FirstThatExists({up / "server/hawserd", here / "hawserd"});
-  layout.bench_worker =
-      FirstThatExists({up / "bench/hawser-bench-opencl", up / "libexec/hawser/hawser-bench-opencl"});
+  layout.bench_worker = FirstThatExists({up / "bench/hawser-bench-opencl", up / "libexec/hawser/hawser-bench-opencl"});
   return layout;
 }
 

@@ -14,7 +14,7 @@ struct InstallLayout {
   std::string icd_directory;   ///< Holds hawser.icd and nothing else.
   std::string client_library;  ///< What hawser.icd names.
   std::string hawserd;
-  std::string bench_worker;    ///< hawser-bench-opencl
+  std::string bench_worker;  ///< hawser-bench-opencl
 };
 
 /// Finds the pieces around the `hawser` at `executable` (its real path).

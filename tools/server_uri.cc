@@ -55,9 +55,9 @@ Status CheckServer(const std::string& uri, std::chrono::milliseconds timeout) {
   auto socket = Connect(*endpoint, wire::SocketUse::kCommand, timeout);
   if (socket.ok()) return Status::Ok();
   return Status(socket.status().code(), "no server answers at " + uri + " (" + socket.status().text() +
-                                            "). Start one where the device is: hawserd --listen " +
-                                            ListenerFor(uri) + "  (from the source tree: ./hawser serve --listen " +
-                                            ListenerFor(uri) + ")");
+                                            "). Start one where the device is: hawserd --listen " + ListenerFor(uri) +
+                                            "  (from the source tree: ./hawser serve --listen " + ListenerFor(uri) +
+                                            ")");
 }
 
 }  // namespace hawser::tools
