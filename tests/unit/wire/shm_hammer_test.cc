@@ -16,6 +16,7 @@
 #include "wire/futex.h"
 #include "wire/ring.h"
 #include "wire/shm.h"
+#include "wire/spin.h"
 
 namespace hawser::wire {
 namespace {
@@ -131,6 +132,74 @@ TEST_P(ShmHammer, NoWakeUpIsLostBetweenProcesses) {
 INSTANTIATE_TEST_SUITE_P(Words, ShmHammer, ::testing::Values(1u, 7u, 900u, 3000u));
 
 using ShmPingPong = ShmHammer;
+
+void SpinFor(uint32_t rounds) {
+  for (uint32_t i = 0; i < rounds; ++i) CpuPause();
+}
+
+/// Both sides leave a rendezvous together, then one writes and the other falls asleep, each after a
+/// short random delay: the two cross within nanoseconds of each other again and again, which is when
+/// a store that lingers in a core's buffer would be missed.
+TEST_P(ShmPingPong, AWriteThatCrossesAParkIsSeen) {
+  constexpr uint32_t kCrossings = 300'000;
+  std::atomic<bool> lost{false};
+  std::atomic<uint32_t> ready{0};
+  std::thread consumer([&] {
+    RingConsumer in = Consumer(up_);
+    uint32_t random = 1;
+    for (uint32_t i = 0; i < kCrossings && !lost; ++i) {
+      ready = i + 1;
+      random = random * 1664525 + 1013904223;
+      SpinFor((random >> 16) % 32);
+      std::byte byte[1];
+      if (!Park(in.parked(), [&] { return in.HasBytes(); }) || in.Read(byte) != 1) lost = true;
+    }
+  });
+  RingProducer out = Producer(up_);
+  uint32_t random = 2;
+  for (uint32_t i = 0; i < kCrossings && !lost; ++i) {
+    for (uint32_t spins = 1; ready != i + 1 && !lost; ++spins) {
+      if (spins % 1024 == 0) std::this_thread::yield();
+    }
+    random = random * 1664525 + 1013904223;
+    SpinFor((random >> 16) % 32);
+    EXPECT_EQ(out.Write(AsBytes("x")), 1u);
+  }
+  consumer.join();
+  EXPECT_FALSE(lost);
+}
+
+/// The same for a full ring and a producer that falls asleep.
+TEST_P(ShmPingPong, AReadThatCrossesAParkIsSeen) {
+  constexpr uint32_t kCrossings = 300'000;
+  std::atomic<bool> lost{false};
+  std::atomic<uint32_t> ready{0};
+  std::thread producer([&] {
+    RingProducer out = Producer(up_);
+    const std::vector<std::byte> block(kCapacity);
+    uint32_t random = 1;
+    for (uint32_t i = 0; i < kCrossings && !lost; ++i) {
+      if (out.Write(block) != kCapacity) lost = true;
+      ready = i + 1;
+      random = random * 1664525 + 1013904223;
+      SpinFor((random >> 16) % 32);
+      if (!Park(out.parked(), [&] { return out.HasRoom(); })) lost = true;
+    }
+  });
+  RingConsumer in = Consumer(up_);
+  std::vector<std::byte> block(kCapacity);
+  uint32_t random = 2;
+  for (uint32_t i = 0; i < kCrossings && !lost; ++i) {
+    for (uint32_t spins = 1; ready != i + 1 && !lost; ++spins) {
+      if (spins % 1024 == 0) std::this_thread::yield();
+    }
+    random = random * 1664525 + 1013904223;
+    SpinFor((random >> 16) % 32);
+    EXPECT_EQ(in.Read(block), kCapacity);
+  }
+  producer.join();
+  EXPECT_FALSE(lost);
+}
 
 TEST_P(ShmPingPong, BothSidesSleepBetweenMessagesInTwoProcesses) {
   const pid_t child = ::fork();
