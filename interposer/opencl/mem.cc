@@ -150,14 +150,17 @@ cl_ulong MaxAllocation(cl_context context) {
   return most;
 }
 
-bool IsSvmPointer(cl_context context, const void* pointer) {
+bool IsSvmPointer(cl_context context, const void* pointer) { return IsSvmRange(context, pointer, 1); }
+
+bool IsSvmRange(cl_context context, const void* pointer, size_t size) {
   if (pointer == nullptr) return false;
   const auto address = reinterpret_cast<uintptr_t>(pointer);
   std::lock_guard lock(context->mutex);
   auto after = context->svm.upper_bound(address);
   if (after == context->svm.begin()) return false;
   --after;
-  return address - after->first < after->second.size;
+  const size_t offset = address - after->first;
+  return offset < after->second.size && size <= after->second.size - offset;
 }
 
 cl_int CL_API_CALL clGetMemObjectInfo(cl_mem mem, cl_mem_info param, size_t size, void* value, size_t* size_ret) {

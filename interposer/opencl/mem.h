@@ -26,6 +26,8 @@ std::byte* Shadow(cl_mem mem);
 cl_ulong MaxAllocation(cl_context context);
 /// Whether `pointer` lies in one of the context's SVM ranges.
 bool IsSvmPointer(cl_context context, const void* pointer);
+/// Whether all of [pointer, pointer + size) does.
+bool IsSvmRange(cl_context context, const void* pointer, size_t size);
 
 }  // namespace hawser::ocl
 
