@@ -88,8 +88,8 @@ wire::Id IdOf(opencl::Handle handle) { return {static_cast<uint8_t>(handle), 1, 
 
 int main() {
   const uint64_t sizes[3] = {1024, 1024, 64};
-  const wire::Id events[4] = {IdOf(opencl::Handle::kEvent), IdOf(opencl::Handle::kEvent),
-                              IdOf(opencl::Handle::kEvent), IdOf(opencl::Handle::kEvent)};
+  const wire::Id events[4] = {IdOf(opencl::Handle::kEvent), IdOf(opencl::Handle::kEvent), IdOf(opencl::Handle::kEvent),
+                              IdOf(opencl::Handle::kEvent)};
   std::printf("%-40s %6s %8s %8s %8s %10s\n", "message (ns, median)", "bytes", "encode", "decode", "both", "dispatch");
 
   opencl::EnqueueNDRangeKernel launch;

@@ -30,8 +30,8 @@ std::string UndecodableText(const char* call, const wire::FrameHeader& header, s
     return Start(call, header) + std::to_string(left_over) + " bytes follow the last field in a payload of " +
            std::to_string(payload);
   }
-  return Start(call, header) + "field '" + field + "' exceeds its limit or the payload of " +
-         std::to_string(payload) + " bytes";
+  return Start(call, header) + "field '" + field + "' exceeds its limit or the payload of " + std::to_string(payload) +
+         " bytes";
 }
 
 std::string WrongIdText(const char* call, const wire::FrameHeader& header, const Problem& problem) {

@@ -22,11 +22,13 @@ class CoverageEmitter final : public Emitter {
     Text text;
     text.Add(
         "<!-- SPDX-License-Identifier: Apache-2.0 -->\n"
-        "<!-- Generated from proto/$file$ by protoc-gen-hawser; to update: cmake --build <dir> --target update-coverage "
+        "<!-- Generated from proto/$file$ by protoc-gen-hawser; to update: cmake --build <dir> --target "
+        "update-coverage "
         "-->\n"
         "# OpenCL calls\n\n"
         "$supported$ of $calls$ calls are supported; $never$ of them never wait for the server.\n\n"
-        "* **waits**: when the call waits for the server. \"when blocking\": only if the application asked to block, or\n"
+        "* **waits**: when the call waits for the server. \"when blocking\": only if the application asked to block, "
+        "or\n"
         "  for what is not complete yet. \"first time\": the answer is kept. With `HAWSER_STRICT=1` every call waits.\n"
         "* **local**: answered from what the guest knows; nothing is sent to the server for the answer.\n\n"
         "| call | since | supported | waits | local | note |\n|---|---|---|---|---|---|\n",
@@ -52,10 +54,14 @@ class CoverageEmitter final : public Emitter {
  private:
   static std::string Waits(hawser::Wait wait) {
     switch (wait) {
-      case ALWAYS: return "always";
-      case BLOCKING: return "when blocking";
-      case FIRST: return "first time";
-      default: return "never";
+      case ALWAYS:
+        return "always";
+      case BLOCKING:
+        return "when blocking";
+      case FIRST:
+        return "first time";
+      default:
+        return "never";
     }
   }
 

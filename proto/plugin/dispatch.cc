@@ -40,7 +40,8 @@ class DispatchEmitter final : public Emitter {
         "class Handler {\n public:\n  virtual ~Handler();\n\n");
     for (const Method& method : package.methods) {
       if (!method.on_wire()) continue;
-      text.Add("  virtual int32_t $name$(const Call& call, const $ns$::$request$& message) = 0;\n", {{"name", method.name}, {"ns", package.cpp_name}, {"request", method.request->name}});
+      text.Add("  virtual int32_t $name$(const Call& call, const $ns$::$request$& message) = 0;\n",
+               {{"name", method.name}, {"ns", package.cpp_name}, {"request", method.request->name}});
     }
     text.Add(
         "};\n\n"
@@ -54,7 +55,8 @@ class DispatchEmitter final : public Emitter {
         "};\n\n"
         "/// Decodes `payload` as header.opcode says, checks it, and calls the handler. On a malformed frame or a\n"
         "/// value that is not legal the handler is not called, and *error (may be null) says which field it was.\n"
-        "Outcome Dispatch(const wire::FrameHeader& header, wire::Bytes payload, Handler& handler, std::string* error);\n\n");
+        "Outcome Dispatch(const wire::FrameHeader& header, wire::Bytes payload, Handler& handler, std::string* "
+        "error);\n\n");
     CloseNamespace(&text, package);
     CloseHeader(&text, package, "dispatch.h");
     return text.str();
@@ -65,19 +67,22 @@ class DispatchEmitter final : public Emitter {
     AddOrigin(&text, package, "Decoding and checking of each request.");
     text.Add("#include \"proto/$name$/dispatch.h\"\n\n#include \"proto/checks.h\"\n\n", {{"name", package.cpp_name}});
     OpenNamespace(&text, package);
-    text.Add("namespace {\n\nusing proto::CheckId;\nusing proto::CheckIds;\nusing proto::CheckLegal;\nusing proto::Problem;\n\n"
-             "struct AnyHandle {\n"
-             "  static bool Matches(uint8_t type) { return IsHandle(type); }\n"
-             "  static const char* Name() { return \"object\"; }\n};\n"
-             "template <Handle kType>\nstruct Only {\n"
-             "  static bool Matches(uint8_t type) { return type == static_cast<uint8_t>(kType); }\n"
-             "  static const char* Name() { return HandleName(static_cast<uint8_t>(kType)); }\n};\n\n");
+    text.Add(
+        "namespace {\n\nusing proto::CheckId;\nusing proto::CheckIds;\nusing proto::CheckLegal;\nusing "
+        "proto::Problem;\n\n"
+        "struct AnyHandle {\n"
+        "  static bool Matches(uint8_t type) { return IsHandle(type); }\n"
+        "  static const char* Name() { return \"object\"; }\n};\n"
+        "template <Handle kType>\nstruct Only {\n"
+        "  static bool Matches(uint8_t type) { return type == static_cast<uint8_t>(kType); }\n"
+        "  static const char* Name() { return HandleName(static_cast<uint8_t>(kType)); }\n};\n\n");
     AddLegal(package, &text);
     for (const Message* message : package.RequestMessages()) AddChecks(*message, &text);
     AddRun(&text);
     text.Add(
         "\n}  // namespace\n\nHandler::~Handler() = default;\n\n"
-        "Outcome Dispatch(const wire::FrameHeader& header, wire::Bytes payload, Handler& handler, std::string* error) {\n"
+        "Outcome Dispatch(const wire::FrameHeader& header, wire::Bytes payload, Handler& handler, std::string* error) "
+        "{\n"
         "  switch (header.opcode) {\n");
     for (const Method& method : package.methods) {
       if (!method.on_wire()) continue;
@@ -137,7 +142,9 @@ class DispatchEmitter final : public Emitter {
     }
     const bool empty = checks.empty();
     text->Add("[[maybe_unused]] bool $name$(const $message$&$m$, Problem*$problem$) {\n  return ",
-              {{"name", name}, {"message", message.name}, {"m", empty ? "" : " message"},
+              {{"name", name},
+               {"message", message.name},
+               {"m", empty ? "" : " message"},
                {"problem", empty ? "" : " problem"}});
     if (empty) text->Add("true");
     for (size_t i = 0; i < checks.size(); ++i) {
@@ -164,8 +171,9 @@ class DispatchEmitter final : public Emitter {
     text.Add("$check$<$type$>(message.$name$, $nullable$, \"$name$\", problem)",
              {{"check", field.shape == Shape::kScalar ? "CheckId" : "CheckIds"},
               {"name", field.name},
-              {"type", field.options.handle() == ANY_HANDLE ? "AnyHandle"
-                       : "Only<Handle::k" + CamelCase(Handle_Name(field.options.handle())) + ">"},
+              {"type", field.options.handle() == ANY_HANDLE
+                           ? "AnyHandle"
+                           : "Only<Handle::k" + CamelCase(Handle_Name(field.options.handle())) + ">"},
               {"nullable", field.options.nullable() ? "true" : "false"}});
     return text.str();
   }
@@ -191,7 +199,8 @@ class DispatchEmitter final : public Emitter {
         "      Message again;\n"
         "      wire::Reader from_the_start(payload);\n"
         "      const char* field = FirstBadField(again, from_the_start);\n"
-        "      *error = proto::UndecodableText(OpcodeName(header.opcode), header, payload.size(), field, reader.remaining());\n"
+        "      *error = proto::UndecodableText(OpcodeName(header.opcode), header, payload.size(), field, "
+        "reader.remaining());\n"
         "    }\n"
         "    return {DispatchResult::kMalformed, 0};\n"
         "  }\n"
@@ -204,7 +213,8 @@ class DispatchEmitter final : public Emitter {
         "    if (error != nullptr) *error = proto::IllegalValueText(OpcodeName(header.opcode), header, problem);\n"
         "    return {DispatchResult::kDone, kInvalidValue};\n"
         "  }\n"
-        "  return {DispatchResult::kDone, (handler.*kFunction)(Call{header.seq, header.opcode, header.flags}, message)};\n"
+        "  return {DispatchResult::kDone, (handler.*kFunction)(Call{header.seq, header.opcode, header.flags}, "
+        "message)};\n"
         "}\n");
   }
 

@@ -17,9 +17,7 @@ std::string Guard(const Package& package, const std::string& file) {
 
 }  // namespace
 
-std::string PathOf(const Package& package, const std::string& file) {
-  return "proto/" + package.cpp_name + "/" + file;
-}
+std::string PathOf(const Package& package, const std::string& file) { return "proto/" + package.cpp_name + "/" + file; }
 
 void AddOrigin(Text* text, const Package& package, const std::string& what) {
   text->Add(
@@ -48,13 +46,20 @@ void CloseNamespace(Text* text, const Package& package) {
 std::string DecodeStatement(const Field& field, const std::string& target) {
   const std::string max = field.options.max() == 0 ? "" : std::to_string(field.options.max());
   switch (field.shape) {
-    case Shape::kBool: return target + " = reader.Get<uint8_t>();\n    if (" + target + " > 1) reader.Fail()";
-    case Shape::kBytes: return target + " = reader.GetBytes(" + max + ")";
-    case Shape::kString: return target + " = reader.GetString(" + max + ")";
-    case Shape::kArray: return target + " = reader.GetArray<" + field.element + ">(" + max + ")";
-    case Shape::kMessage: return target + ".Decode(reader)";
-    case Shape::kList: return target + ".Decode(reader" + (max.empty() ? "" : ", " + max) + ")";
-    default: return target + " = reader.Get<" + field.CppType() + ">()";
+    case Shape::kBool:
+      return target + " = reader.Get<uint8_t>();\n    if (" + target + " > 1) reader.Fail()";
+    case Shape::kBytes:
+      return target + " = reader.GetBytes(" + max + ")";
+    case Shape::kString:
+      return target + " = reader.GetString(" + max + ")";
+    case Shape::kArray:
+      return target + " = reader.GetArray<" + field.element + ">(" + max + ")";
+    case Shape::kMessage:
+      return target + ".Decode(reader)";
+    case Shape::kList:
+      return target + ".Decode(reader" + (max.empty() ? "" : ", " + max) + ")";
+    default:
+      return target + " = reader.Get<" + field.CppType() + ">()";
   }
 }
 

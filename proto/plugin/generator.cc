@@ -12,8 +12,8 @@ namespace pb = google::protobuf;
 
 Files Generate(const Model& model) {
   const std::unique_ptr<Emitter> emitters[] = {
-      MakeOpcodesEmitter(), MakeMessagesEmitter(),     MakeVisitEmitter(),   MakeDispatchEmitter(),
-      MakeNoticesEmitter(), MakeTraceEmitter(),        MakeSamplesEmitter(), MakeRoundTripEmitter(),
+      MakeOpcodesEmitter(), MakeMessagesEmitter(),     MakeVisitEmitter(),    MakeDispatchEmitter(),
+      MakeNoticesEmitter(), MakeTraceEmitter(),        MakeSamplesEmitter(),  MakeRoundTripEmitter(),
       MakeSeedsEmitter(),   MakeGuestEntriesEmitter(), MakeCoverageEmitter(),
   };
   Files files;

@@ -43,9 +43,10 @@ class GuestEntriesEmitter final : public Emitter {
     Text text;
     AddOrigin(&text, package, "The API's entry points, in a namespace, so that they are not the loader's.");
     OpenHeader(&text, package, "guest_entries.h");
-    text.Add("#ifndef CL_TARGET_OPENCL_VERSION\n#define CL_TARGET_OPENCL_VERSION 300\n#endif\n"
-             "#include <CL/cl_icd.h>\n\n#include <type_traits>\n\nnamespace hawser::ocl {\n\n"
-             "// The types come from the headers of the ICD loader, which have every call, deprecated or not.\n");
+    text.Add(
+        "#ifndef CL_TARGET_OPENCL_VERSION\n#define CL_TARGET_OPENCL_VERSION 300\n#endif\n"
+        "#include <CL/cl_icd.h>\n\n#include <type_traits>\n\nnamespace hawser::ocl {\n\n"
+        "// The types come from the headers of the ICD loader, which have every call, deprecated or not.\n");
     text.Add(kIgnoreDeprecated);
     for (const Method& method : package.methods) {
       if (method.is_api()) text.Add("extern std::remove_pointer_t<cl_api_$name$> $name$;\n", {{"name", method.api}});
@@ -64,18 +65,28 @@ class GuestEntriesEmitter final : public Emitter {
   static std::string Source(const Package& package) {
     Text text;
     AddOrigin(&text, package, "Entry points without behaviour of their own, and the list of all.");
-    text.Add("#include \"proto/$name$/guest_entries.h\"\n\n#include <cstring>\n\n"
-             "#include \"interposer/opencl/entry.h\"\n#include \"proto/$name$/messages.h\"\n\n"
-             "namespace hawser::ocl {\n\n",
-             {{"name", package.cpp_name}});
+    text.Add(
+        "#include \"proto/$name$/guest_entries.h\"\n\n#include <cstring>\n\n"
+        "#include \"interposer/opencl/entry.h\"\n#include \"proto/$name$/messages.h\"\n\n"
+        "namespace hawser::ocl {\n\n",
+        {{"name", package.cpp_name}});
     text.Add(kIgnoreDeprecated);
     for (const Method& method : package.methods) {
       switch (method.options.entry()) {
-        case RETAIN: AddCounted(method, "RetainObject", &text); break;
-        case RELEASE: AddCounted(method, "ReleaseObject", &text); break;
-        case REFUSE: AddRefused(method, &text); break;
-        case ENQUEUE: AddEnqueue(package, method, &text); break;
-        default: break;
+        case RETAIN:
+          AddCounted(method, "RetainObject", &text);
+          break;
+        case RELEASE:
+          AddCounted(method, "ReleaseObject", &text);
+          break;
+        case REFUSE:
+          AddRefused(method, &text);
+          break;
+        case ENQUEUE:
+          AddEnqueue(package, method, &text);
+          break;
+        default:
+          break;
       }
     }
     AddList(package, &text);
@@ -137,10 +148,14 @@ class GuestEntriesEmitter final : public Emitter {
       return field.shape == Shape::kArray ? "cl_uint num_" + name + ", const cl_mem* " + name : "cl_mem " + name;
     }
     switch (field.shape) {
-      case Shape::kBytes: return "const void* " + name + ", size_t " + name + "_size";
-      case Shape::kFixedBytes: return "const void* " + name;
-      case Shape::kFixedArray: return "const " + field.options.c_type() + "* " + name;
-      default: return field.options.c_type() + " " + name;
+      case Shape::kBytes:
+        return "const void* " + name + ", size_t " + name + "_size";
+      case Shape::kFixedBytes:
+        return "const void* " + name;
+      case Shape::kFixedArray:
+        return "const " + field.options.c_type() + "* " + name;
+      default:
+        return field.options.c_type() + " " + name;
     }
   }
 
@@ -152,10 +167,14 @@ class GuestEntriesEmitter final : public Emitter {
       return field.shape == Shape::kArray ? "UseMems(num_" + name + ", " + name + target : "UseMem(" + name + target;
     }
     switch (field.shape) {
-      case Shape::kBytes: return "UseBytes(" + name + ", " + name + "_size" + target;
-      case Shape::kFixedBytes: return "UseFixed(" + name + target;
-      case Shape::kFixedArray: return "UseArray(" + name + target;
-      default: return {};
+      case Shape::kBytes:
+        return "UseBytes(" + name + ", " + name + "_size" + target;
+      case Shape::kFixedBytes:
+        return "UseFixed(" + name + target;
+      case Shape::kFixedArray:
+        return "UseArray(" + name + target;
+      default:
+        return {};
     }
   }
 

@@ -47,17 +47,22 @@ class MessagesEmitter final : public Emitter {
     text->Add(";\n  }\n\n  void Encode(wire::Writer&$writer$) const {\n", {{"writer", empty ? "" : " writer"}});
     for (const Field& field : message.fields) text->Add("    $code$;\n", {{"code", EncodeOf(field)}});
     text->Add("  }\n\n  bool Decode(wire::Reader& reader) {\n");
-    for (const Field& field : message.fields) text->Add("    $code$;\n", {{"code", DecodeStatement(field, field.name)}});
+    for (const Field& field : message.fields)
+      text->Add("    $code$;\n", {{"code", DecodeStatement(field, field.name)}});
     text->Add("    return !reader.failed();\n  }\n};\n");
   }
 
   static const char* Initializer(const Field& field) {
     switch (field.shape) {
-      case Shape::kScalar: return field.is_id() ? "" : " = 0";
-      case Shape::kBool: return " = 0";
+      case Shape::kScalar:
+        return field.is_id() ? "" : " = 0";
+      case Shape::kBool:
+        return " = 0";
       case Shape::kFixedBytes:
-      case Shape::kFixedArray: return "{}";
-      default: return "";
+      case Shape::kFixedArray:
+        return "{}";
+      default:
+        return "";
     }
   }
 
@@ -65,22 +70,31 @@ class MessagesEmitter final : public Emitter {
   static const char* VariableSize(const Field& field) {
     switch (field.shape) {
       case Shape::kBytes:
-      case Shape::kString: return "size()";
-      case Shape::kArray: return "byte_size()";
+      case Shape::kString:
+        return "size()";
+      case Shape::kArray:
+        return "byte_size()";
       case Shape::kMessage:
-      case Shape::kList: return "SizeOf()";
-      default: return nullptr;
+      case Shape::kList:
+        return "SizeOf()";
+      default:
+        return nullptr;
     }
   }
 
   static std::string EncodeOf(const Field& field) {
     switch (field.shape) {
-      case Shape::kBytes: return "writer.PutBytes(" + field.name + ")";
-      case Shape::kString: return "writer.PutString(" + field.name + ")";
-      case Shape::kArray: return "writer.PutArray(" + field.name + ")";
+      case Shape::kBytes:
+        return "writer.PutBytes(" + field.name + ")";
+      case Shape::kString:
+        return "writer.PutString(" + field.name + ")";
+      case Shape::kArray:
+        return "writer.PutArray(" + field.name + ")";
       case Shape::kMessage:
-      case Shape::kList: return field.name + ".Encode(writer)";
-      default: return "writer.Put(" + field.name + ")";
+      case Shape::kList:
+        return field.name + ".Encode(writer)";
+      default:
+        return "writer.Put(" + field.name + ")";
     }
   }
 
@@ -91,9 +105,8 @@ class MessagesEmitter final : public Emitter {
     for (const auto& message : package.messages) {
       const Method* method = package.OnlyMethodOf(*message);
       if (method == nullptr && message->notice == 0) continue;
-      text->Add(
-          "template <>\nstruct OpcodeOf<$message$> {\n  static constexpr Opcode value = Opcode::k$name$;\n};\n",
-          {{"message", message->name}, {"name", method != nullptr ? method->name : message->name}});
+      text->Add("template <>\nstruct OpcodeOf<$message$> {\n  static constexpr Opcode value = Opcode::k$name$;\n};\n",
+                {{"message", message->name}, {"name", method != nullptr ? method->name : message->name}});
     }
     text->Add(
         "\n/// What the server answers to such a request.\n"

@@ -15,30 +15,45 @@ namespace pb = google::protobuf;
 std::string Field::CppType() const {
   const std::string count = std::to_string(options.fixed());
   switch (shape) {
-    case Shape::kScalar: return element;
-    case Shape::kBool: return "uint8_t";
-    case Shape::kBytes: return "wire::Bytes";
-    case Shape::kFixedBytes: return "std::array<std::byte, " + count + ">";
-    case Shape::kString: return "std::string_view";
-    case Shape::kArray: return "wire::ArrayView<" + element + ">";
-    case Shape::kFixedArray: return "std::array<" + element + ", " + count + ">";
-    case Shape::kMessage: return message->name;
-    case Shape::kList: return "wire::ListView<" + message->name + ">";
+    case Shape::kScalar:
+      return element;
+    case Shape::kBool:
+      return "uint8_t";
+    case Shape::kBytes:
+      return "wire::Bytes";
+    case Shape::kFixedBytes:
+      return "std::array<std::byte, " + count + ">";
+    case Shape::kString:
+      return "std::string_view";
+    case Shape::kArray:
+      return "wire::ArrayView<" + element + ">";
+    case Shape::kFixedArray:
+      return "std::array<" + element + ", " + count + ">";
+    case Shape::kMessage:
+      return message->name;
+    case Shape::kList:
+      return "wire::ListView<" + message->name + ">";
   }
   return {};
 }
 
 uint32_t Field::FixedSize() const {
   switch (shape) {
-    case Shape::kScalar: return width;
-    case Shape::kBool: return 1;
-    case Shape::kFixedBytes: return options.fixed();
-    case Shape::kFixedArray: return width * options.fixed();
+    case Shape::kScalar:
+      return width;
+    case Shape::kBool:
+      return 1;
+    case Shape::kFixedBytes:
+      return options.fixed();
+    case Shape::kFixedArray:
+      return width * options.fixed();
     case Shape::kBytes:
     case Shape::kString:
-    case Shape::kArray: return 4;
+    case Shape::kArray:
+      return 4;
     case Shape::kMessage:
-    case Shape::kList: return 0;  // SizeOf() of the value counts everything.
+    case Shape::kList:
+      return 0;  // SizeOf() of the value counts everything.
   }
   return 0;
 }
@@ -171,12 +186,18 @@ class PackageReader {
     using Type = pb::FieldDescriptor;
     const bool repeated = descriptor.is_repeated();
     switch (descriptor.type()) {
-      case Type::TYPE_UINT32: SetScalar(field, "uint32_t", 4, repeated); break;
-      case Type::TYPE_INT32: SetScalar(field, "int32_t", 4, repeated); break;
+      case Type::TYPE_UINT32:
+        SetScalar(field, "uint32_t", 4, repeated);
+        break;
+      case Type::TYPE_INT32:
+        SetScalar(field, "int32_t", 4, repeated);
+        break;
       case Type::TYPE_UINT64:
         SetScalar(field, options.handle() == NO_HANDLE ? "uint64_t" : "wire::Id", 8, repeated);
         break;
-      case Type::TYPE_INT64: SetScalar(field, "int64_t", 8, repeated); break;
+      case Type::TYPE_INT64:
+        SetScalar(field, "int64_t", 8, repeated);
+        break;
       case Type::TYPE_BOOL:
         if (repeated) return Wrong(where, "repeated bool has no packed form");
         field->shape = Shape::kBool;
@@ -195,7 +216,8 @@ class PackageReader {
         if (repeated && field->message->fields.empty()) return Wrong(where, "a list of empty messages");
         field->shape = repeated ? Shape::kList : Shape::kMessage;
         break;
-      default: return Wrong(where, "its type has no packed form");
+      default:
+        return Wrong(where, "its type has no packed form");
     }
     return CheckField(where, *field);
   }
@@ -266,8 +288,10 @@ class PackageReader {
           return Wrong(where, "REFUSE needs refuse_code, reason and c_params");
         }
         return true;
-      case ENQUEUE: return CheckEnqueue(where, method);
-      default: return true;
+      case ENQUEUE:
+        return CheckEnqueue(where, method);
+      default:
+        return true;
     }
   }
 

@@ -33,8 +33,8 @@ enum class Shape {
 struct Field {
   std::string name;
   Shape shape = Shape::kScalar;
-  std::string element;  // C++ type of one scalar ("uint32_t", "wire::Id"); empty for other shapes.
-  uint32_t width = 0;   // Its bytes.
+  std::string element;               // C++ type of one scalar ("uint32_t", "wire::Id"); empty for other shapes.
+  uint32_t width = 0;                // Its bytes.
   const Message* message = nullptr;  // kMessage, kList
   hawser::Field options;
 
@@ -68,8 +68,8 @@ struct Method {
 
 /// One .proto file.
 struct Package {
-  std::string file;       // "hawser/opencl.proto"
-  std::string cpp_name;   // "opencl": namespace hawser::opencl, folder proto/opencl/
+  std::string file;                                // "hawser/opencl.proto"
+  std::string cpp_name;                            // "opencl": namespace hawser::opencl, folder proto/opencl/
   std::vector<std::unique_ptr<Message>> messages;  // A message comes after those it contains.
   std::vector<Method> methods;                     // In the order of the file.
   std::vector<LegalValues> legal;

@@ -16,8 +16,9 @@ class NoticesEmitter final : public Emitter {
     OpenHeader(&header, package, "notices.h");
     header.Add("#include \"proto/$name$/messages.h\"\n#include \"wire/frame.h\"\n\n", {{"name", package.cpp_name}});
     OpenNamespace(&header, package);
-    header.Add("\n/// Views in a notice live until the function returns.\nclass NoticeHandler {\n public:\n"
-               "  virtual ~NoticeHandler();\n\n");
+    header.Add(
+        "\n/// Views in a notice live until the function returns.\nclass NoticeHandler {\n public:\n"
+        "  virtual ~NoticeHandler();\n\n");
     for (const Message* notice : notices) {
       header.Add("  virtual void On$name$(const $ns$::$name$& notice) = 0;\n",
                  {{"name", notice->name}, {"ns", package.cpp_name}});

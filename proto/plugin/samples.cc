@@ -13,7 +13,8 @@ class SamplesEmitter final : public Emitter {
     Text text;
     AddOrigin(&text, package, "Fills a message with values that a receiver accepts, all different where they may be.");
     OpenHeader(&text, package, "samples.h");
-    text.Add("#include \"proto/$name$/messages.h\"\n#include \"proto/sample_arena.h\"\n\n", {{"name", package.cpp_name}});
+    text.Add("#include \"proto/$name$/messages.h\"\n#include \"proto/sample_arena.h\"\n\n",
+             {{"name", package.cpp_name}});
     OpenNamespace(&text, package);
     text.Add("\n");
     for (const auto& message : package.messages) {
@@ -38,15 +39,21 @@ class SamplesEmitter final : public Emitter {
         if (field.is_id()) return target + " = arena.Id(" + type + ")";
         if (!field.options.legal().empty()) return target + " = " + Legal(package, field);
         return target + " = arena.Number<" + field.element + ">()";
-      case Shape::kBool: return target + " = 1";
-      case Shape::kBytes: return target + " = arena.Bytes(" + Count(field, 20) + ")";
-      case Shape::kString: return target + " = arena.String(" + Count(field, 11) + ")";
-      case Shape::kFixedBytes: return "for (std::byte& each : " + target + ") each = arena.Number<std::byte>()";
+      case Shape::kBool:
+        return target + " = 1";
+      case Shape::kBytes:
+        return target + " = arena.Bytes(" + Count(field, 20) + ")";
+      case Shape::kString:
+        return target + " = arena.String(" + Count(field, 11) + ")";
+      case Shape::kFixedBytes:
+        return "for (std::byte& each : " + target + ") each = arena.Number<std::byte>()";
       case Shape::kFixedArray:
-        return "for (" + field.element + "& each : " + target + ") each = arena.Element<" + field.element + ">(" + type +
-               ")";
-      case Shape::kArray: return target + " = arena.Array<" + field.element + ">(" + Count(field, 3) + ", " + type + ")";
-      case Shape::kMessage: return "FillSample(arena, &" + target + ")";
+        return "for (" + field.element + "& each : " + target + ") each = arena.Element<" + field.element + ">(" +
+               type + ")";
+      case Shape::kArray:
+        return target + " = arena.Array<" + field.element + ">(" + Count(field, 3) + ", " + type + ")";
+      case Shape::kMessage:
+        return "FillSample(arena, &" + target + ")";
       case Shape::kList:
         return target + " = arena.List<" + field.message->name + ">(" + Count(field, 2) + ", [&](" +
                field.message->name + "* each) { FillSample(arena, each); })";

@@ -15,7 +15,8 @@ class TraceEmitter final : public Emitter {
     header.Add("#include <cstdint>\n#include <string>\n\n#include \"wire/codec.h\"\n\n");
     OpenNamespace(&header, package);
     header.Add(
-        "\n/// \"clFlush(queue=queue#3.1)\": an id is type#index.generation; long values are cut. Any bytes will do: what\n"
+        "\n/// \"clFlush(queue=queue#3.1)\": an id is type#index.generation; long values are cut. Any bytes will do: "
+        "what\n"
         "/// cannot be decoded is shown as its size and its first bytes.\n"
         "std::string Trace(uint16_t opcode, wire::Bytes payload);\n\n"
         "/// The same for the server's answer to a call: \"clFinish -> (status=0)\".\n"

@@ -20,8 +20,7 @@ class Description {
  public:
   /// `body` follows syntax, package hawser.test and the import of the options.
   explicit Description(const std::string& body) : importer_(&tree_, &errors_) {
-    tree_.files["test.proto"] =
-        "syntax = \"proto3\"; package hawser.test; import \"hawser/options.proto\";\n" + body;
+    tree_.files["test.proto"] = "syntax = \"proto3\"; package hawser.test; import \"hawser/options.proto\";\n" + body;
     std::ifstream options(HAWSER_PROTO_DIR "/hawser/options.proto");
     tree_.files["hawser/options.proto"].assign(std::istreambuf_iterator<char>(options), {});
     tree_.files["google/protobuf/descriptor.proto"] =

@@ -20,7 +20,8 @@ TEST(DescriptionHashTest, IsTheSameForTheSameDescription) {
 }
 
 TEST(DescriptionHashTest, CommentsAndLayoutDoNotCount) {
-  EXPECT_EQ(HashOf("message A { uint32 a = 1; }"), HashOf("// What it is.\nmessage A {\n  uint32 a = 1;  // Mine.\n}\n"));
+  EXPECT_EQ(HashOf("message A { uint32 a = 1; }"),
+            HashOf("// What it is.\nmessage A {\n  uint32 a = 1;  // Mine.\n}\n"));
 }
 
 TEST(DescriptionHashTest, ChangesWithEachPropertyOfAField) {
@@ -36,7 +37,8 @@ TEST(DescriptionHashTest, ChangesWithOptions) {
   const uint64_t hash = HashOf("message A { bytes a = 1 [(field) = {max: 3}]; }");
   EXPECT_NE(hash, HashOf("message A { bytes a = 1; }"));
   EXPECT_NE(hash, HashOf("message A { bytes a = 1 [(field) = {max: 4}]; }"));
-  const std::string start = "message A { uint32 a = 1; } service S { rpc clX(A) returns (A) { option (call) = {opcode: ";
+  const std::string start =
+      "message A { uint32 a = 1; } service S { rpc clX(A) returns (A) { option (call) = {opcode: ";
   EXPECT_NE(HashOf(start + "5 since: \"1.0\"}; } }"), HashOf(start + "6 since: \"1.0\"}; } }"));
 }
 

@@ -121,17 +121,18 @@ TEST(ModelTest, RefusesCallsThatSayTooLittle) {
   EXPECT_EQ(ErrorOf(Rpc("since: \"1.0\" answer: LOCAL", "message A {}")), "");
   EXPECT_THAT(ErrorOf(Rpc("since: \"1.0\" via: \"clOther\"", "message A {}")), HasSubstr("clOther"));
   EXPECT_NE(ErrorOf(Rpc("since: \"1.0\" answer: LOCAL entry: RETAIN", "message A {}")), "");
-  EXPECT_NE(ErrorOf(Rpc("since: \"1.0\" answer: REFUSED entry: REFUSE refuse_code: \"CL_INVALID_VALUE\"",
-                        "message A {}")),
-            "");
+  EXPECT_NE(
+      ErrorOf(Rpc("since: \"1.0\" answer: REFUSED entry: REFUSE refuse_code: \"CL_INVALID_VALUE\"", "message A {}")),
+      "");
 }
 
 TEST(ModelTest, AGeneratedEnqueueNeedsQueueWaitListAndEvent) {
   const std::string call = "opcode: 5 since: \"1.0\" entry: ENQUEUE command_type: \"CL_COMMAND_MARKER\"";
   const std::string queue = "uint64 queue = 1 [(field) = {handle: QUEUE}]; ";
   const auto rest = [](int n) {
-    return "repeated uint64 wait_list = " + std::to_string(n) + " [(field) = {handle: EVENT}]; uint64 event = " +
-           std::to_string(n + 1) + " [(field) = {handle: EVENT creates: true nullable: true}]; ";
+    return "repeated uint64 wait_list = " + std::to_string(n) +
+           " [(field) = {handle: EVENT}]; uint64 event = " + std::to_string(n + 1) +
+           " [(field) = {handle: EVENT creates: true nullable: true}]; ";
   };
   EXPECT_EQ(ErrorOf(Rpc(call, "message A { " + queue + rest(2) + "}")), "");
   EXPECT_NE(ErrorOf(Rpc(call, "message A { " + queue + "}")), "");

@@ -36,8 +36,8 @@ TEST(OpcodesTest, AMessageOfOneCallKnowsItsOpcode) {
   EXPECT_EQ(OpcodeOf<CreateBuffer>::value, Opcode::kCreateBuffer);
   EXPECT_EQ(OpcodeOf<CreateQueue>::value, Opcode::kCreateCommandQueueWithProperties);
   EXPECT_EQ(OpcodeOf<SessionLost>::value, Opcode::kSessionLost);
-  EXPECT_FALSE(HasOpcode<Nothing>::value);     // Serves several calls.
-  EXPECT_FALSE(HasOpcode<InfoValue>::value);   // Part of others.
+  EXPECT_FALSE(HasOpcode<Nothing>::value);    // Serves several calls.
+  EXPECT_FALSE(HasOpcode<InfoValue>::value);  // Part of others.
   EXPECT_TRUE((std::is_same_v<ReplyOf<ReadBuffer>::type, ReadReply>));
 }
 
