@@ -9,14 +9,19 @@
 //                   delivers everybody's answers until its own is there (so a wait costs no hand-off between
 //                   threads); else it sleeps until its condition holds or the role is free again.
 //   bulk send mutex, bulk receive role: the same for the bulk channel.
-// Threads of its own, each started only when first needed, all with signals blocked:
-//   service         receives while callbacks are registered and nobody waits; flushes sockets after 50 us
+// Threads of its own, each started only when first needed, detached, all with signals blocked:
+//   receiver        receives while callbacks are registered and nobody waits; drains answers when the application
+//                   sends for long without waiting; says that the session is over when nobody else does
+//   flusher         hands sockets what nobody flushed for 50 us
 //   bulk receiver   receives bulk data of reads that nobody waits for
 //   callback        runs the application's callbacks in order, so that they may call the API
-// Lock order: application's object locks -> stream mutex -> nothing. Delivery (NoticeSink, ReplySink, BulkSink)
-// runs under the receive role and no other lock; it must not wait for the server.
+// Lock order: application's object locks -> stream mutex -> nothing of the application's. Sending never delivers.
+// Delivery (NoticeSink, ReplySink, BulkSink) runs under the receive role and no other lock; it may send, it must not
+// wait for the server. So a thread that waits holds no lock that a sink takes; in strict mode that means: every
+// thread that sends.
 //
 // The session object is never destroyed (exit from any thread, dlclose and callbacks cannot outlive it).
+// After fork() the child's copy is abandoned: it is lost() for good, without a word, and nothing of it is waited for.
 #ifndef HAWSER_INTERPOSER_CORE_SESSION_H_
 #define HAWSER_INTERPOSER_CORE_SESSION_H_
 
@@ -25,6 +30,7 @@
 #include <cstdint>
 #include <functional>
 #include <string>
+#include <type_traits>
 #include <vector>
 
 #include "proto/opencl/messages.h"
@@ -87,21 +93,28 @@ class Session {
   static Session* IfConnected();
 
   // ------------------------------------------------------------------ commands
-  /// Sends a command. Does not wait, except in strict mode (HAWSER_STRICT=1), where it returns the server's status.
-  /// Otherwise 0, or lost_code() when the session is over.
+  /// Sends a command. Does not wait, except in strict mode (HAWSER_STRICT=1), where it returns the server's status;
+  /// when the command's data follows as a bulk transfer, SendBulk waits and returns the status instead.
+  /// Otherwise 0, or lost_code() when the session is over. Within delivery it never waits.
   template <typename Message>
   int32_t Send(opencl::Opcode opcode, const Message& message) {
-    return SendEncoded(opcode, message.SizeOf(), &EncodeThunk<Message>, &message, nullptr, nullptr);
+    return SendEncoded(opcode, message.SizeOf(), &EncodeThunk<Message>, &message, nullptr, FollowingTransfer(message));
   }
   template <typename Message>
   int32_t Send(const Message& message) {
     return Send(opencl::OpcodeOf<Message>::value, message);
   }
+  /// Sends a command that has no reply of its own and waits for the server's verdict (kWantStatus), as Send does in
+  /// strict mode: 0, an OpenCL error, or lost_code(). Not within delivery.
+  template <typename Message>
+  int32_t SendAndWait(const Message& message) {
+    return SendAndWaitEncoded(opencl::OpcodeOf<Message>::value, message.SizeOf(), &EncodeThunk<Message>, &message);
+  }
   /// Sends a command whose reply goes to `sink` (delivered by whichever thread receives). Does not wait.
   /// Not 0: nothing was sent and the sink will not be called.
   template <typename Message>
   int32_t SendForReply(opencl::Opcode opcode, const Message& message, ReplySink* sink) {
-    return SendEncoded(opcode, message.SizeOf(), &EncodeThunk<Message>, &message, sink, nullptr);
+    return SendEncoded(opcode, message.SizeOf(), &EncodeThunk<Message>, &message, sink, 0);
   }
   /// Sends a command and waits for its reply, whose payload is kept in `payload`. 0 or lost_code().
   template <typename Message>
@@ -112,12 +125,13 @@ class Session {
   template <typename Message, typename Reply>
   int32_t CallInto(opencl::Opcode opcode, const Message& message, Reply* reply);
 
-  /// Hands everything that was sent to the server. Cheap when nothing is kept.
+  /// Hands everything that was sent to the server. Cheap when nothing is kept. May wait for room in the channel.
   void Flush();
 
   // ------------------------------------------------------------------ waiting
   /// Waits until done() is true, delivering answers meanwhile. done() reads state that sinks change; it must be cheap,
-  /// and is called without locks. Flushes first. 0, or lost_code() when the session ended before.
+  /// and is called without locks. Flushes first. 0, or lost_code() when the session ended before; then every sink
+  /// has heard of it already. Not within delivery.
   template <typename Done>
   int32_t WaitUntil(Done&& done) {
     return WaitUntilErased(
@@ -125,19 +139,22 @@ class Session {
   }
   /// Delivers what has arrived; never waits.
   void Poll();
-  /// Wakes followers that sleep in WaitUntil although nothing arrived (a user event was set, for instance).
+  /// Makes everybody in WaitUntil look at their done() although nothing arrived (a user event was set, for instance).
   void Wake();
 
   // ------------------------------------------------------------------ bulk data
   uint64_t NewTransfer();
   /// Sends one transfer's data: flushes the commands, then sends in chunks. May wait for the receiver, never for the
-  /// device. `source` yields the address of bytes [offset, offset + size).
+  /// device. `source` yields the address of bytes [offset, offset + size), which stay there until the next call.
+  /// 0, lost_code(), or in strict mode the status of the command that named the transfer.
   int32_t SendBulk(uint64_t transfer, wire::Bytes data);
   int32_t SendBulkFrom(uint64_t transfer, uint64_t size,
                        const std::function<const std::byte*(uint64_t offset, uint32_t size)>& source);
-  /// Announces where a transfer's data goes; call before sending the command that causes it.
+  /// Announces where a transfer's data goes; call before sending the command that causes it. The sink lives until
+  /// OnEnd or CancelBulk. On a session that is over nothing happens: the command cannot be sent either.
   void ExpectBulk(uint64_t transfer, BulkSink* sink);
-  /// Takes the announcement back when the command could not be sent.
+  /// Takes the announcement back when the command could not be sent. Afterwards the sink is not called any more;
+  /// when the session ended meanwhile it may have heard OnEnd. Hold no lock that the sink takes.
   void CancelBulk(uint64_t transfer);
   /// Waits until done() is true, receiving bulk data meanwhile.
   template <typename Done>
@@ -166,34 +183,54 @@ class Session {
   // ------------------------------------------------------------------ facts
   uint32_t inline_limit() const { return inline_limit_; }
   bool strict() const { return strict_; }
-  bool lost() const { return lost_.load(std::memory_order_acquire); }
+  bool lost() const { return life_.load(std::memory_order_acquire) != Life::kAlive; }
   /// What calls return once the session is over: CL_DEVICE_NOT_AVAILABLE.
   static constexpr int32_t lost_code() { return -2; }
-  void SetNoticeSink(NoticeSink* sink) { notice_sink_ = sink; }
+  void SetNoticeSink(NoticeSink* sink);
   Stats& stats() { return stats_; }
   /// Ids of new objects. Thread-safe.
   wire::Id NewId(uint8_t type);
   void FreeId(wire::Id id);
 
  private:
+  friend class SessionBuilder;
+  class Impl;
+  enum class Life : uint8_t { kAlive, kLost, kAbandoned };
   using EncodeFunction = void (*)(const void* message, wire::Writer& writer);
+
+  Session();
+  ~Session() = delete;
+
   template <typename Message>
   static void EncodeThunk(const void* message, wire::Writer& writer) {
     static_cast<const Message*>(message)->Encode(writer);
   }
+  /// The bulk transfer that the guest sends behind this command; 0: none.
+  template <typename Message>
+  static uint64_t FollowingTransfer(const Message& message) {
+    if constexpr (requires { message.transfer; message.data; }) {
+      return message.transfer;
+    } else {
+      (void)message;
+      return 0;
+    }
+  }
   int32_t SendEncoded(opencl::Opcode opcode, size_t size, EncodeFunction encode, const void* message, ReplySink* sink,
-                      uint64_t* seq);
+                      uint64_t transfer);
+  int32_t SendAndWaitEncoded(opencl::Opcode opcode, size_t size, EncodeFunction encode, const void* message);
   int32_t CallEncoded(opencl::Opcode opcode, size_t size, EncodeFunction encode, const void* message,
                       std::vector<std::byte>* payload);
   int32_t WaitUntilErased(bool (*done)(void*), void* context);
   int32_t WaitBulkUntilErased(bool (*done)(void*), void* context);
+  /// The server's answer cannot be decoded: the session ends. Returns lost_code().
+  int32_t MalformedReply(opencl::Opcode opcode);
 
+  Impl* impl_ = nullptr;  // Never destroyed, like the session.
   std::byte* heap_base_ = nullptr;
   uint64_t heap_size_ = 0;
   uint32_t inline_limit_ = 32u << 10;
   bool strict_ = false;
-  std::atomic<bool> lost_{false};
-  NoticeSink* notice_sink_ = nullptr;
+  std::atomic<Life> life_{Life::kAlive};
   Stats stats_;
 };
 
@@ -203,7 +240,7 @@ int32_t Session::CallInto(opencl::Opcode opcode, const Message& message, Reply* 
   const int32_t error = Call(opcode, message, &payload);
   if (error != 0) return error;
   wire::Reader reader(payload);
-  return reply->Decode(reader) ? 0 : lost_code();
+  return reply->Decode(reader) && reader.Done() ? 0 : MalformedReply(opcode);
 }
 
 }  // namespace hawser::guest

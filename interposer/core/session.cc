@@ -1,0 +1,128 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "interposer/core/session.h"
+
+#include "interposer/core/log.h"
+#include "interposer/core/session_impl.h"
+
+namespace hawser::guest {
+
+Session::Session() = default;
+
+int32_t Session::SendEncoded(opencl::Opcode opcode, size_t size, EncodeFunction encode, const void* message,
+                             ReplySink* sink, uint64_t transfer) {
+  Command command{static_cast<uint16_t>(opcode), 0, size, encode, message};
+  if (!strict_ || sink != nullptr || Receiver::DeliveringHere()) [[likely]] {
+    return impl_->stream.Send(command, sink) ? 0 : lost_code();
+  }
+  command.flags = wire::kWantStatus;
+  if (transfer == 0) {
+    Verdict verdict;
+    return impl_->stream.Send(command, &verdict) ? impl_->Await(verdict) : lost_code();
+  }
+  // The server may need the data before it can tell: SendBulk() waits.
+  auto verdict = std::make_unique<Verdict>();
+  Verdict* const to = verdict.get();
+  impl_->KeepVerdict(transfer, std::move(verdict));
+  if (impl_->stream.Send(command, to)) return 0;
+  impl_->DropVerdict(transfer);
+  return lost_code();
+}
+
+int32_t Session::CallEncoded(opencl::Opcode opcode, size_t size, EncodeFunction encode, const void* message,
+                             std::vector<std::byte>* payload) {
+  KeptReply reply(payload);
+  if (const int32_t error = SendEncoded(opcode, size, encode, message, &reply, 0); error != 0) return error;
+  return WaitUntil([&reply] { return reply.done(); });
+}
+
+void Session::Flush() { impl_->stream.Flush(); }
+
+int32_t Session::WaitUntilErased(bool (*done)(void*), void* context) {
+  return impl_->Wait(impl_->receiver, done, context);
+}
+
+int32_t Session::WaitBulkUntilErased(bool (*done)(void*), void* context) {
+  return impl_->Wait(impl_->bulk_receiver, done, context);
+}
+
+int32_t Session::MalformedReply(opencl::Opcode opcode) {
+  if (!lost()) impl_->End(std::string("the server's answer to ") + opencl::OpcodeName(opcode) + " cannot be read");
+  return lost_code();
+}
+
+void Session::Poll() {
+  if (!lost() && !Receiver::DeliveringHere()) impl_->receiver.Poll();
+}
+
+void Session::Wake() {
+  if (!lost()) impl_->receiver.Wake();
+}
+
+uint64_t Session::NewTransfer() { return impl_->next_transfer.fetch_add(1, std::memory_order_relaxed); }
+
+int32_t Session::SendBulk(uint64_t transfer, wire::Bytes data) {
+  if (lost()) return lost_code();
+  impl_->stream.Flush();
+  if (!impl_->bulk_sender.Send(transfer, data)) return lost_code();
+  return strict_ ? impl_->AwaitVerdict(transfer) : 0;
+}
+
+int32_t Session::SendBulkFrom(uint64_t transfer, uint64_t size,
+                              const std::function<const std::byte*(uint64_t offset, uint32_t size)>& source) {
+  if (lost()) return lost_code();
+  impl_->stream.Flush();
+  if (!impl_->bulk_sender.Send(transfer, size, source)) return lost_code();
+  return strict_ ? impl_->AwaitVerdict(transfer) : 0;
+}
+
+void Session::ExpectBulk(uint64_t transfer, BulkSink* sink) {
+  if (!lost()) impl_->transfers.Add(transfer, sink);
+}
+
+void Session::CancelBulk(uint64_t transfer) {
+  const Life life = life_.load(std::memory_order_acquire);
+  if (life == Life::kAbandoned) return;
+  impl_->transfers.Cancel(transfer);
+  // On a lost session the sink may be among those that are being told.
+  if (life == Life::kLost && !Receiver::DeliveringHere()) impl_->Tell();
+}
+
+void Session::ReceiveBulkInBackground() {
+  if (!lost()) impl_->transfers.ReceiveInBackground(&impl_->bulk_receiver);
+}
+
+void Session::AddListener() {
+  if (!lost()) impl_->receiver.AddInterest();
+}
+
+void Session::RemoveListener() {
+  if (!lost()) impl_->receiver.RemoveInterest();
+}
+
+void Session::PostCallback(std::function<void()> function) {
+  if (life_.load(std::memory_order_acquire) != Life::kAbandoned) impl_->callbacks.Post(std::move(function));
+}
+
+uint64_t Session::HeapAllocate(uint64_t size) {
+  static_assert(kNoHeap == HeapExtents::kNone);
+  if (heap_base_ == nullptr || lost()) return kNoHeap;
+  return impl_->heap.Allocate(size);
+}
+
+void Session::HeapFree(uint64_t offset, uint64_t size) {
+  if (heap_base_ != nullptr && !lost()) impl_->heap.Free(offset, size);
+}
+
+void Session::SetNoticeSink(NoticeSink* sink) { impl_->command_pump.SetNoticeSink(sink); }
+
+wire::Id Session::NewId(uint8_t type) {
+  // A child of fork() may have come from the middle of an allocation.
+  if (life_.load(std::memory_order_acquire) == Life::kAbandoned) return wire::Id(type, 0xffffff, 0);
+  return impl_->ids.New(type);
+}
+
+void Session::FreeId(wire::Id id) {
+  if (life_.load(std::memory_order_acquire) != Life::kAbandoned) impl_->ids.Free(id);
+}
+
+}  // namespace hawser::guest
