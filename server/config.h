@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: Apache-2.0
+// hawserd's configuration: a TOML file. deploy/hawserd.toml shows every key.
+#ifndef HAWSER_SERVER_CONFIG_H_
+#define HAWSER_SERVER_CONFIG_H_
+
+#include <sys/types.h>
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "server/log.h"
+#include "wire/status.h"
+
+namespace hawser::server {
+
+/// What a session may use. Bytes, unless the name says otherwise.
+struct SessionLimits {
+  uint64_t device_memory = 0;  ///< Buffers and images; 0: as the device.
+  uint64_t staging_memory = 1u << 30;
+  uint32_t max_objects = 1u << 20;
+  uint32_t inline_limit = 32u << 10;
+  uint64_t address_space = 0;  ///< 0: unlimited.
+  uint64_t open_files = 1024;
+};
+
+/// Who a guest can be.
+struct TenantConfig {
+  std::string name;
+  std::vector<uid_t> uids;            ///< Of guests on the same machine.
+  std::vector<uint32_t> cids;         ///< Of virtual machines.
+  std::vector<std::string> sockets;   ///< Hybrid vsock: paths of listeners that are this tenant's.
+  std::string token;                  ///< Empty: none.
+  uint32_t max_sessions = 0;          ///< 0: limits.max_sessions_per_tenant.
+  SessionLimits limits;               ///< Those of [limits], with the tenant's own on top.
+};
+
+struct Config {
+  /// The value of tcp.allow_unauthenticated_remote that means yes.
+  static constexpr std::string_view kTrustWords = "yes, I trust this network";
+
+  // [server]
+  std::vector<std::string> listen;
+  mode_t socket_mode = 0600;
+  std::string worker;  ///< Path of hawser-worker; empty: beside hawserd.
+  std::string worker_user;
+  bool syscall_filter = true;
+  uint32_t spin_us = 50;
+  LogLevel log_level = LogLevel::kInfo;
+  std::string log_file;
+
+  // [limits]
+  uint32_t max_sessions = 256;
+  uint32_t max_sessions_per_tenant = 64;
+  uint32_t max_pending = 256;
+  uint32_t handshake_timeout_ms = 5000;
+  SessionLimits limits;
+
+  // [tcp]
+  bool require_token = false;                  ///< Also on loopback.
+  bool allow_unauthenticated_remote = false;
+
+  // [unix]
+  bool require_tenant = false;  ///< Users that no tenant lists are refused.
+
+  // [opencl]
+  std::string icd_vendors;                   ///< OCL_ICD_VENDORS of workers; empty: the system's.
+  std::map<std::string, std::string> env;    ///< Added to the environment of workers.
+  bool share_memory = true;
+
+  // [tenants.NAME]
+  std::vector<TenantConfig> tenants;
+
+  /// `file` is named in errors, which say line and key. Reads token files.
+  static wire::Result<Config> Parse(std::string_view text, const std::string& file);
+  static wire::Result<Config> Load(const std::string& file);
+};
+
+/// "4GiB", "512 MiB", "64KiB", "1000": bytes. nullopt when it is none of these or too large.
+std::optional<uint64_t> ParseSize(std::string_view text);
+
+}  // namespace hawser::server
+
+#endif  // HAWSER_SERVER_CONFIG_H_

@@ -1,0 +1,130 @@
+// SPDX-License-Identifier: Apache-2.0
+// hawserd: greets guests, decides who they are, starts a worker for each, and buries it.
+//
+// Threads: one, which waits in epoll and never for anything else. No GPU API is called here, and no
+// command or data of a guest passes through: a worker gets the connected sockets.
+//
+// Life of a connection: accepted -> greeting (read bounded, judged by HelloReader) -> tenant
+// (TenantTable) -> its other half (PairingTable) -> admitted (Admission) -> worker. At every step it
+// can be refused in words, dropped for silence, or dropped as the oldest of too many.
+// Life of a session: worker runs -> guest hangs up -> worker ends by itself, or is killed 2 s later
+// -> reaped, logged, forgotten. A worker that ends first takes its guest's connections along.
+#ifndef HAWSER_SERVER_SERVER_H_
+#define HAWSER_SERVER_SERVER_H_
+
+#include <sys/types.h>
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "server/admission.h"
+#include "server/config.h"
+#include "server/event_loop.h"
+#include "server/hello_reader.h"
+#include "server/line_splitter.h"
+#include "server/listener.h"
+#include "server/log.h"
+#include "server/pairing.h"
+#include "server/rate_limiter.h"
+#include "server/tenants.h"
+#include "server/worker_process.h"
+#include "wire/status.h"
+
+namespace hawser::server {
+
+class Server {
+ public:
+  /// `reload` reads the configuration again (SIGHUP); listeners stay as they are.
+  using Reload = std::function<wire::Result<Config>()>;
+
+  Server(Config config, Reload reload);
+  ~Server();
+
+  /// Opens the listeners. Afterwards guests may connect; nothing is answered before Run().
+  wire::Status Open();
+  /// The bound address of each listener.
+  std::vector<std::string> Addresses() const;
+  /// Serves until SIGTERM or SIGINT, then ends all workers and returns.
+  void Run();
+
+ private:
+  struct Connection {
+    uint64_t id = 0;
+    wire::Fd fd;
+    PeerIdentity peer;
+    const Listener* listener = nullptr;
+    HelloReader hello;
+    Tenant tenant;
+    EventLoop::WatchId watch = 0;
+    EventLoop::TimerId timer = 0;
+    bool refused = false;   ///< Only waits for the guest to read why.
+    size_t discarded = 0;   ///< Bytes dropped since then.
+  };
+  struct Session {
+    uint64_t id = 0;
+    std::string tenant;
+    std::string label;  ///< For the log.
+    wire::Fd command;   ///< A duplicate, to see the guest hang up.
+    WorkerProcess worker;
+    LineSplitter lines;
+    RateLimiter line_limiter{200, 20};
+    EventLoop::WatchId command_watch = 0, end_watch = 0, log_watch = 0;
+    EventLoop::TimerId kill_timer = 0;
+    bool guest_gone = false;
+  };
+
+  wire::Status CheckListeners() const;
+  wire::Status WatchSignals();
+  void OnSignal();
+  void ReloadConfig();
+  void BuildWorkerCommand();
+
+  void OnListener(size_t index);
+  void Admit(Listener::Visitor visitor, const Listener* listener);
+  void OnConnection(uint64_t id, uint32_t events);
+  void ReadGreeting(Connection& connection);
+  void OnGreeting(Connection& connection);
+  void Refuse(Connection& connection, const std::string& why);
+  void Drop(uint64_t id);
+  void DropOldest();
+
+  void StartSession(const PairingTable::Pair& pair);
+  wire::Status Launch(Session* session, const Connection& command, const Connection* bulk);
+  WorkerSettings SettingsFor(const Session& session, const Connection& command) const;
+  void OnGuestHangUp(uint64_t id);
+  void OnWorkerLog(uint64_t id);
+  void LogWorkerLine(Session& session, const std::string& line);
+  void OnWorkerEnd(uint64_t id);
+  void BeginStop();
+
+  /// For lines that strangers can cause.
+  void LogStranger(LogLevel level, const std::string& text);
+
+  Config config_;
+  const Reload reload_;
+  EventLoop loop_;
+  wire::Fd signals_;
+  std::vector<std::unique_ptr<Listener>> listeners_;
+  std::vector<EventLoop::WatchId> listener_watches_;
+  TenantTable tenants_;
+  Admission admission_;
+  PairingTable pairing_;
+  RateLimiter stranger_limiter_{50, 5};
+  WorkerCommand worker_command_;
+  uid_t worker_uid_ = UINT32_MAX;
+  gid_t worker_gid_ = UINT32_MAX;
+
+  uint64_t next_id_ = 1;
+  std::map<uint64_t, Connection> connections_;  ///< By age: ids count upward.
+  uint64_t next_session_ = 1;
+  std::map<uint64_t, Session> sessions_;
+  bool stopping_ = false;
+};
+
+}  // namespace hawser::server
+
+#endif  // HAWSER_SERVER_SERVER_H_
