@@ -225,8 +225,8 @@ class DispatchEmitter final : public Emitter {
     text.Add("#include <utility>\n\n#include \"proto/$name$/dispatch.h\"\n\n", {{"name", package.cpp_name}});
     OpenNamespace(&text, package);
     text.Add(
-        "\n/// `function(const Call&, const auto& message)` returns the status.\n"
-        "template <typename Function>\nclass ForwardingHandler final : public Handler {\n public:\n"
+        "\n/// `function(const Call&, const auto& message)` returns the status. `Base`: Handler, or what extends it.\n"
+        "template <typename Function, typename Base = Handler>\nclass ForwardingHandler : public Base {\n public:\n"
         "  explicit ForwardingHandler(Function function) : function_(std::move(function)) {}\n\n");
     for (const Method& method : package.methods) {
       if (!method.on_wire()) continue;
