@@ -3,7 +3,7 @@
 #ifndef HAWSER_BENCH_REPORT_H_
 #define HAWSER_BENCH_REPORT_H_
 
-#include <nlohmann/json.hpp>
+#include <nlohmann/json_fwd.hpp>
 #include <string>
 
 #include "bench/results.h"

@@ -6,6 +6,7 @@
 #include <link.h>
 
 #include <cstdio>
+#include <nlohmann/json.hpp>
 
 namespace hawser::tools {
 namespace {

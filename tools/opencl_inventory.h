@@ -5,7 +5,7 @@
 #define HAWSER_TOOLS_OPENCL_INVENTORY_H_
 
 #include <cstdint>
-#include <nlohmann/json.hpp>
+#include <nlohmann/json_fwd.hpp>
 #include <string>
 #include <vector>
 

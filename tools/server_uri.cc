@@ -10,7 +10,6 @@
 
 namespace hawser::tools {
 
-using wire::Code;
 using wire::Endpoint;
 using wire::Status;
 using wire::Transport;

@@ -8,6 +8,7 @@
 
 #include <csignal>
 #include <fstream>
+#include <nlohmann/json.hpp>
 
 #include "bench/local_server.h"
 #include "bench/temporary_directory.h"
