@@ -147,7 +147,7 @@ class Enqueue {
   bool wants_event() const { return event_ != nullptr; }
   void ForceEvent() { force_event_ = true; }               ///< Make an event even if the application wants none.
   bool waits_for_failed() const { return failed_wait_; }   ///< An event of the wait list has failed already.
-  /// Runs when the command is complete, before that is shown. Makes an event.
+  /// Runs where completions are delivered when the command was done, before that is shown. Makes an event.
   void OnComplete(std::function<void()> function) {
     on_complete_ = std::move(function);
     force_event_ = true;

@@ -55,6 +55,27 @@ void Step(cl_event event, cl_int status) {
   Post(event, due, status);
 }
 
+/// The server says that the event is final.
+void Announce(cl_event event, const opencl::EventStatus& notice) {
+  std::function<void()> on_complete;
+  {
+    std::lock_guard lock(event->mutex);
+    if (event->status.load(std::memory_order_relaxed) <= CL_COMPLETE && event->has_times) return;  // Said before.
+    event->server_status.store(notice.status, std::memory_order_relaxed);
+    if (notice.has_times != 0) {
+      std::copy(notice.times.begin(), notice.times.end(), event->times);
+      event->has_times = true;
+    }
+    on_complete.swap(event->on_complete);
+  }
+  if (on_complete) on_complete();
+  const std::shared_ptr<Landing>& landing = event->landing;
+  LandingBook& book = LandingBook::Get();
+  if (landing != nullptr && landing->follows_event) ShowLanded(book.Land(landing, CL_SUCCESS));
+  if (book.Hold(event)) return;
+  ShowFinal(event, landing != nullptr && notice.status == CL_COMPLETE ? landing->failure : notice.status);
+}
+
 }  // namespace
 
 cl_event NewEvent(cl_command_queue queue, cl_command_type type) {
@@ -113,18 +134,8 @@ void AdvanceFinished(cl_command_queue queue, uint64_t position) {
 }
 
 void ShowFinal(cl_event event, cl_int status) {
-  std::function<void()> on_complete;
-  {
-    std::lock_guard lock(event->mutex);
-    if (event->status.load(std::memory_order_relaxed) <= CL_COMPLETE) return;
-    on_complete.swap(event->on_complete);
-  }
-  if (on_complete) on_complete();
   if (event->queue != nullptr && !event->queue->out_of_order()) AdvanceFinished(event->queue, event->queue_position);
   Step(event, status);
-  if (event->landing != nullptr && event->landing->follows_event) {
-    ShowLanded(LandingBook::Get().Land(event->landing, CL_SUCCESS));
-  }
   if (event->kept.exchange(false)) DropUseInDelivery(event);
 }
 
@@ -143,18 +154,7 @@ void OnEventStatus(const opencl::EventStatus& notice) {
   if (notice.status > CL_COMPLETE) {
     Step(event, notice.status);
   } else {
-    {
-      std::lock_guard lock(event->mutex);
-      event->server_status.store(notice.status, std::memory_order_relaxed);
-      if (notice.has_times != 0) {
-        std::copy(notice.times.begin(), notice.times.end(), event->times);
-        event->has_times = true;
-      }
-    }
-    if (!LandingBook::Get().Hold(event)) {
-      ShowFinal(event, event->landing != nullptr && notice.status == CL_COMPLETE ? event->landing->failure
-                                                                                 : notice.status);
-    }
+    Announce(event, notice);
   }
   DropUseInDelivery(event);
 }

@@ -14,6 +14,7 @@ LandingBook& LandingBook::Get() {
 
 std::shared_ptr<Landing> LandingBook::Open(cl_command_queue queue, bool follows_event) {
   auto landing = std::make_shared<Landing>();
+  landing->session = queue->session;
   landing->queue = queue;
   landing->follows_event = follows_event;
   std::lock_guard lock(mutex_);
@@ -58,7 +59,7 @@ bool LandingBook::Hold(cl_event event) {
     if (is_own && landing->follows_event) continue;
     const bool earlier =
         ordered && landing->queue == event->queue && landing->ordinal != 0 && landing->ordinal < event->queue_position;
-    if (!is_own && !landing->announced && !earlier) continue;
+    if (landing->session != event->session || (!is_own && !landing->announced && !earlier)) continue;
     landing->held.push_back(Use(event));
     ++event->blockers;
   }
@@ -70,7 +71,7 @@ bool LandingBook::Clear(cl_command_queue queue, uint64_t ordinal, uint64_t mark)
   std::lock_guard lock(mutex_);
   return std::none_of(open_.begin(), open_.end(), [&](const auto& landing) {
     return (landing->queue == queue && landing->ordinal != 0 && landing->ordinal <= ordinal) ||
-           (landing->announced && landing->serial < mark);
+           (landing->session == queue->session && landing->announced && landing->serial < mark);
   });
 }
 

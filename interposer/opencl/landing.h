@@ -21,6 +21,7 @@ namespace hawser::ocl {
 /// One read whose data nobody waits for. Its fields belong to the book.
 struct Landing {
   uint64_t serial = 0;
+  guest::Session* session = nullptr;
   cl_command_queue queue = nullptr;  // Compared only; not owned.
   uint64_t ordinal = 0;              // queue->sent right after its command; 0: not sent yet.
   bool announced = false;            // Its own completion has come.

@@ -123,7 +123,12 @@ struct _cl_context : hawser::ocl::Object {
   struct SvmRange {
     size_t size;
     cl_svm_mem_flags flags;
-    unsigned maps = 0;
+    struct Map {
+      uintptr_t address;
+      size_t size;
+      cl_map_flags flags;
+    };
+    std::vector<Map> maps;  // By clEnqueueSVMMap, not unmapped yet.
   };
   std::map<uintptr_t, SvmRange> svm;
   std::map<cl_device_id, cl_command_queue> default_queues;  // On the device. Not owned.
@@ -197,9 +202,14 @@ struct _cl_mem : hawser::ocl::Object {
 
 namespace hawser::ocl {
 
+/// What clSetKernelArg expects for an argument.
+enum class ArgKind : uint8_t { kUnknown, kValue, kBuffer, kImage, kPipe, kSampler, kLocal, kQueue };
+
 /// What a build told about a kernel.
 struct KernelMetadata {
   struct Arg {
+    ArgKind kind = ArgKind::kUnknown;
+    uint32_t value_size = 0;  // kValue: bytes, where the type's name tells; else 0.
     cl_int status = CL_KERNEL_ARG_INFO_NOT_AVAILABLE;
     cl_uint address = 0, access = 0;
     cl_ulong type_qualifier = 0;
@@ -237,6 +247,8 @@ struct _cl_program : hawser::ocl::Object {
   // Shared with kernels, which keep theirs over a rebuild.
   std::vector<std::shared_ptr<const hawser::ocl::KernelMetadata>> kernels;
   bool executable = false;
+  // Why `kernels` is empty although there is an executable; CL_SUCCESS: it is complete.
+  cl_int kernels_status = CL_SUCCESS;
   std::atomic<uint32_t> attached_kernels{0};
   bool binaries_known = false;
   std::vector<std::vector<std::byte>> binaries;
@@ -277,7 +289,7 @@ struct _cl_event : hawser::ocl::Object {
     void* data;
   };
   std::vector<Callback> callbacks;
-  std::function<void()> on_complete;  // The guest's own: copying a map's data to its place, freeing a mapping.
+  std::function<void()> on_complete;  // The guest's own, when the server says so: a map's copy, freeing a range.
 };
 
 #endif  // HAWSER_INTERPOSER_OPENCL_OBJECTS_H_

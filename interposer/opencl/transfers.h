@@ -14,7 +14,7 @@ namespace hawser::ocl {
 /// Counted: one reference for the session (until one of the sinks' last functions was called), one for the caller.
 class RemoteRead final : public guest::ReplySink, public guest::BulkSink {
  public:
-  /// `landing` null: the caller waits.
+  /// `target` null: the data (small) is dropped. Without a landing the caller waits.
   RemoteRead(guest::Session* session, void* target, const Region& region)
       : session_(session), target_(static_cast<std::byte*>(target)), region_(region) {}
   void SetLanding(std::shared_ptr<Landing> landing) { landing_ = std::move(landing); }
