@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: Apache-2.0
+// The thread on which programs are compiled: the executor never waits for a compiler.
+#ifndef HAWSER_SERVER_BACKENDS_OPENCL_BUILDER_H_
+#define HAWSER_SERVER_BACKENDS_OPENCL_BUILDER_H_
+
+#include <condition_variable>
+#include <deque>
+#include <functional>
+#include <mutex>
+#include <thread>
+
+namespace hawser::server::ocl {
+
+/// Runs jobs one after the other, in order, on a thread that begins with the first job.
+///
+/// Threading: Post from one thread. Jobs own what they use and run without the lock.
+class Builder {
+ public:
+  Builder() = default;
+  Builder(const Builder&) = delete;
+  Builder& operator=(const Builder&) = delete;
+  /// Finishes the job at work and drops the others.
+  ~Builder();
+
+  void Post(std::function<void()> job);
+
+ private:
+  void Run();
+
+  std::mutex mutex_;
+  std::condition_variable wake_;
+  std::deque<std::function<void()>> jobs_;
+  bool stop_ = false;
+  std::thread thread_;
+};
+
+}  // namespace hawser::server::ocl
+
+#endif  // HAWSER_SERVER_BACKENDS_OPENCL_BUILDER_H_

@@ -1,0 +1,130 @@
+// SPDX-License-Identifier: Apache-2.0
+// Commands without data: kernels, fills and copies of buffers, migration, markers and barriers.
+#include <array>
+#include <cstring>
+#include <vector>
+
+#include "server/backends/opencl/command.h"
+
+namespace hawser::server::ocl {
+namespace {
+
+// The counts were checked against the dimension.
+void Copy(const wire::ArrayView<uint64_t>& from, size_t (&to)[3]) {
+  for (uint32_t i = 0; i < from.size(); ++i) to[i] = from[i];
+}
+
+bool HasZero(const wire::ArrayView<uint64_t>& values) {
+  for (uint32_t i = 0; i < values.size(); ++i) {
+    if (values[i] == 0) return true;
+  }
+  return false;
+}
+
+bool IsPatternSize(size_t size) { return size != 0 && size <= 128 && (size & (size - 1)) == 0; }
+
+}  // namespace
+
+int32_t OpenClBackend::EnqueueNDRangeKernel(const opencl::Call& call, const opencl::EnqueueNDRangeKernel& message) {
+  Command command(*this, call, message.queue, message.wait_list, message.event);
+  const Kernel* kernel = command.Use<Kernel>(message.kernel, "kernel");
+  const uint32_t dimensions = message.work_dim;
+  command.Require(message.offset.empty() || message.offset.size() == dimensions, CL_INVALID_GLOBAL_OFFSET,
+                  "the offset has another dimension");
+  command.Require(message.global.empty() || message.global.size() == dimensions, CL_INVALID_GLOBAL_WORK_SIZE,
+                  "the global size has another dimension");
+  command.Require(message.local.empty() || (message.local.size() == dimensions && !HasZero(message.local)),
+                  CL_INVALID_WORK_GROUP_SIZE, "the local size has another dimension or is zero");
+  if (!command.ok()) return command.Fail();
+  size_t offset[3], global[3], local[3];
+  Copy(message.offset, offset);
+  Copy(message.global, global);
+  Copy(message.local, local);
+  return command.Run([&](cl_command_queue queue, cl_uint count, const cl_event* wait_list, cl_event* event) {
+    return clEnqueueNDRangeKernel(queue, kernel->native.get(), dimensions, message.offset.empty() ? nullptr : offset,
+                                  message.global.empty() ? nullptr : global, message.local.empty() ? nullptr : local,
+                                  count, wait_list, event);
+  });
+}
+
+int32_t OpenClBackend::EnqueueFillBuffer(const opencl::Call& call, const opencl::EnqueueFillBuffer& message) {
+  Command command(*this, call, message.queue, message.wait_list, message.event);
+  uint64_t size = 0;
+  cl_mem buffer = command.Buffer(message.buffer, "buffer", &size);
+  command.Require(IsPatternSize(message.pattern.size()), CL_INVALID_VALUE, "no size for a pattern");
+  command.Require(InRange(message.offset, message.size, size), CL_INVALID_VALUE, "the range is outside the buffer");
+  if (!command.ok()) return command.Fail();
+  return command.Run([&](cl_command_queue queue, cl_uint count, const cl_event* wait_list, cl_event* event) {
+    return clEnqueueFillBuffer(queue, buffer, message.pattern.data(), message.pattern.size(), message.offset,
+                               message.size, count, wait_list, event);
+  });
+}
+
+int32_t OpenClBackend::EnqueueCopyBuffer(const opencl::Call& call, const opencl::EnqueueCopyBuffer& message) {
+  Command command(*this, call, message.queue, message.wait_list, message.event);
+  uint64_t source_size = 0, destination_size = 0;
+  cl_mem source = command.Buffer(message.source, "source", &source_size);
+  cl_mem destination = command.Buffer(message.destination, "destination", &destination_size);
+  command.Require(InRange(message.source_offset, message.size, source_size), CL_INVALID_VALUE,
+                  "the range is outside the source");
+  command.Require(InRange(message.destination_offset, message.size, destination_size), CL_INVALID_VALUE,
+                  "the range is outside the destination");
+  if (!command.ok()) return command.Fail();
+  return command.Run([&](cl_command_queue queue, cl_uint count, const cl_event* wait_list, cl_event* event) {
+    return clEnqueueCopyBuffer(queue, source, destination, message.source_offset, message.destination_offset,
+                               message.size, count, wait_list, event);
+  });
+}
+
+int32_t OpenClBackend::EnqueueCopyBufferRect(const opencl::Call& call, const opencl::EnqueueCopyBufferRect& message) {
+  Command command(*this, call, message.queue, message.wait_list, message.event);
+  uint64_t source_size = 0, destination_size = 0;
+  cl_mem source = command.Buffer(message.source, "source", &source_size);
+  cl_mem destination = command.Buffer(message.destination, "destination", &destination_size);
+  command.Require(RectInBuffer(message.source_origin, message.region, message.source_row_pitch,
+                               message.source_slice_pitch, source_size),
+                  CL_INVALID_VALUE, "the rectangle is outside the source");
+  command.Require(RectInBuffer(message.destination_origin, message.region, message.destination_row_pitch,
+                               message.destination_slice_pitch, destination_size),
+                  CL_INVALID_VALUE, "the rectangle is outside the destination");
+  if (!command.ok()) return command.Fail();
+  return command.Run([&](cl_command_queue queue, cl_uint count, const cl_event* wait_list, cl_event* event) {
+    return clEnqueueCopyBufferRect(queue, source, destination, message.source_origin.data(),
+                                   message.destination_origin.data(), message.region.data(), message.source_row_pitch,
+                                   message.source_slice_pitch, message.destination_row_pitch,
+                                   message.destination_slice_pitch, count, wait_list, event);
+  });
+}
+
+int32_t OpenClBackend::EnqueueMigrateMemObjects(const opencl::Call& call,
+                                                const opencl::EnqueueMigrateMemObjects& message) {
+  Command command(*this, call, message.queue, message.wait_list, message.event);
+  std::vector<cl_mem> objects;
+  for (uint32_t i = 0; i < message.objects.size() && command.ok(); ++i) {
+    objects.push_back(command.AnyMemory(message.objects[i], "object"));
+  }
+  command.Require(!objects.empty(), CL_INVALID_VALUE, "no objects");
+  if (!command.ok()) return command.Fail();
+  return command.Run([&](cl_command_queue queue, cl_uint count, const cl_event* wait_list, cl_event* event) {
+    return clEnqueueMigrateMemObjects(queue, static_cast<cl_uint>(objects.size()), objects.data(), message.flags,
+                                      count, wait_list, event);
+  });
+}
+
+int32_t OpenClBackend::EnqueueMarkerWithWaitList(const opencl::Call& call,
+                                                 const opencl::EnqueueMarkerWithWaitList& message) {
+  Command command(*this, call, message.queue, message.wait_list, message.event);
+  return command.Run([](cl_command_queue queue, cl_uint count, const cl_event* wait_list, cl_event* event) {
+    return clEnqueueMarkerWithWaitList(queue, count, wait_list, event);
+  });
+}
+
+int32_t OpenClBackend::EnqueueBarrierWithWaitList(const opencl::Call& call,
+                                                  const opencl::EnqueueBarrierWithWaitList& message) {
+  Command command(*this, call, message.queue, message.wait_list, message.event);
+  return command.Run([](cl_command_queue queue, cl_uint count, const cl_event* wait_list, cl_event* event) {
+    return clEnqueueBarrierWithWaitList(queue, count, wait_list, event);
+  });
+}
+
+}  // namespace hawser::server::ocl

@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: Apache-2.0
+// The platforms and devices of the server's ICD loader, and what a guest is told about them.
+#ifndef HAWSER_SERVER_BACKENDS_OPENCL_INVENTORY_H_
+#define HAWSER_SERVER_BACKENDS_OPENCL_INVENTORY_H_
+
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "proto/opencl/dispatch.h"
+#include "proto/opencl/messages.h"
+#include "server/backends/opencl/handle.h"
+#include "server/worker/services.h"
+#include "wire/id.h"
+#include "wire/object_table.h"
+#include "wire/status.h"
+
+namespace hawser::server::ocl {
+
+/// Answers to the questions of a table of parameters, as the driver gave them.
+class InfoValues {
+ public:
+  static InfoValues OfPlatform(cl_platform_id platform);
+  static InfoValues OfDevice(cl_device_id device);
+
+  wire::ListView<opencl::InfoValue> view() const { return wire::ListView<opencl::InfoValue>(values_); }
+
+  /// query(param, size, value, size_ret) as the driver's functions.
+  template <typename Query>
+  void Ask(uint32_t param, Query&& query);
+
+ private:
+  std::deque<std::vector<std::byte>> bytes_;  ///< A deque: the views in values_ stay valid.
+  std::vector<opencl::InfoValue> values_;
+};
+
+struct Device {
+  wire::Id id;
+  wire::Id parent;  ///< Null for a root device.
+  cl_device_id device = nullptr;
+  Handle<cl_device_id> owned;  ///< Sub-devices only.
+  cl_platform_id platform = nullptr;
+  uint32_t version = 0;  ///< 10 * major + minor; which entry points may be called.
+  bool shared_memory = false;
+  uint64_t global_memory = 0;
+
+  bool IsRoot() const { return !owned; }
+};
+
+/// Threading: made on the starting thread, then the executor's.
+class Inventory {
+ public:
+  /// Asks the ICD loader. No platform is not an error: guests then see none.
+  static wire::Result<std::unique_ptr<Inventory>> Load();
+
+  /// Null: no such device; `why` as in ObjectTable.
+  const Device* Find(wire::Id id, wire::Lookup* why = nullptr) const { return devices_.Find(id, why); }
+  /// The id under which the guest knows a device of the driver; null when it does not.
+  wire::Id IdOf(cl_device_id device) const;
+
+  bool AnySharedMemory() const;
+  uint64_t LargestSharedDevice() const;
+
+  /// Answers GetInventory. The information was gathered at Load(): the device's limits do not change.
+  void Send(Replies& replies, const opencl::Call& call) const;
+
+  /// Makes sub-devices of `device` and answers with them; names are used in order.
+  void CreateSubDevices(Replies& replies, const opencl::Call& call, const opencl::CreateSubDevices& message);
+  /// Root devices stay.
+  void Release(wire::Id id);
+
+ private:
+  struct Root {
+    wire::Id device;
+    InfoValues info;
+  };
+  struct Platform {
+    wire::Id id;
+    InfoValues info;
+    std::vector<Root> devices;
+  };
+
+  void AddPlatform(cl_platform_id platform);
+  int32_t Partition(const opencl::CreateSubDevices& message, std::vector<wire::Id>* made);
+
+  std::vector<Platform> platforms_;
+  wire::ObjectTable<Device> devices_{static_cast<uint8_t>(opencl::Handle::kDevice)};
+  uint32_t roots_ = 0;
+};
+
+}  // namespace hawser::server::ocl
+
+#endif  // HAWSER_SERVER_BACKENDS_OPENCL_INVENTORY_H_

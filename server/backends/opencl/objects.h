@@ -1,0 +1,196 @@
+// SPDX-License-Identifier: Apache-2.0
+// The objects of one session, by the guest's ids. An object that could not be created stays in its table as the
+// error that prevented it, so that its uses report that error and not merely "invalid".
+#ifndef HAWSER_SERVER_BACKENDS_OPENCL_OBJECTS_H_
+#define HAWSER_SERVER_BACKENDS_OPENCL_OBJECTS_H_
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+#include "proto/opencl/opcodes.h"
+#include "server/backends/opencl/handle.h"
+#include "server/backends/opencl/image_shape.h"
+#include "server/backends/opencl/queue.h"
+#include "wire/id.h"
+#include "wire/object_table.h"
+
+namespace hawser::server::ocl {
+
+struct Context {
+  int32_t error = 0;
+  Handle<cl_context> native;
+  std::vector<wire::Id> devices;
+  uint32_t version = 0;  ///< The lowest of its devices', 10 * major + minor.
+};
+
+struct QueueObject {
+  int32_t error = 0;
+  std::shared_ptr<Queue> queue;
+};
+
+/// Buffers, sub-buffers, images and pipes.
+struct Memory {
+  int32_t error = 0;
+  Handle<cl_mem> native;
+  bool is_image = false;
+  bool is_buffer = false;
+  bool is_view = false; ///< A one-dimensional image over a buffer: see ReleaseBehindQueues().
+  uint64_t size = 0;    ///< Of a buffer, in bytes.
+  uint64_t charge = 0;  ///< Bytes counted against the session's limit.
+  ImageShape image;
+};
+
+struct Sampler {
+  int32_t error = 0;
+  Handle<cl_sampler> native;
+};
+
+/// Shared with the builder thread.
+struct Program {
+  Handle<cl_context> context;
+  std::vector<wire::Id> devices;
+  uint32_t version = 0;
+  /// Null while clLinkProgram is at work, or when it failed (see `error`). Set once; owned.
+  std::atomic<cl_program> native{nullptr};
+  std::atomic<int32_t> error{0};
+
+  ~Program() {
+    if (cl_program program = native.load(); program != nullptr) clReleaseProgram(program);
+  }
+};
+struct ProgramObject {
+  int32_t error = 0;
+  std::shared_ptr<Program> program;
+};
+
+struct Kernel {
+  int32_t error = 0;
+  Handle<cl_kernel> native;
+  uint32_t version = 0;
+  /// For each argument: 0 not known yet, 1 a plain value, 2 an object (a memory object, a sampler, a queue).
+  std::vector<uint8_t> is_object;
+};
+
+struct Event {
+  int32_t error = 0;
+  Handle<cl_event> native;
+  std::shared_ptr<Queue> queue;  ///< Null: a user event.
+  uint64_t position = 0;         ///< In the queue.
+};
+
+/// Type, code for an id that names nothing, and name for messages.
+template <typename T>
+struct ObjectType;
+template <>
+struct ObjectType<Context> {
+  static constexpr opencl::Handle kType = opencl::Handle::kContext;
+  static constexpr int32_t kInvalid = CL_INVALID_CONTEXT;
+};
+template <>
+struct ObjectType<QueueObject> {
+  static constexpr opencl::Handle kType = opencl::Handle::kQueue;
+  static constexpr int32_t kInvalid = CL_INVALID_COMMAND_QUEUE;
+};
+template <>
+struct ObjectType<Memory> {
+  static constexpr opencl::Handle kType = opencl::Handle::kMem;
+  static constexpr int32_t kInvalid = CL_INVALID_MEM_OBJECT;
+};
+template <>
+struct ObjectType<Sampler> {
+  static constexpr opencl::Handle kType = opencl::Handle::kSampler;
+  static constexpr int32_t kInvalid = CL_INVALID_SAMPLER;
+};
+template <>
+struct ObjectType<ProgramObject> {
+  static constexpr opencl::Handle kType = opencl::Handle::kProgram;
+  static constexpr int32_t kInvalid = CL_INVALID_PROGRAM;
+};
+template <>
+struct ObjectType<Kernel> {
+  static constexpr opencl::Handle kType = opencl::Handle::kKernel;
+  static constexpr int32_t kInvalid = CL_INVALID_KERNEL;
+};
+template <>
+struct ObjectType<Event> {
+  static constexpr opencl::Handle kType = opencl::Handle::kEvent;
+  static constexpr int32_t kInvalid = CL_INVALID_EVENT;
+};
+
+/// Threading: the executor's.
+class Objects {
+ public:
+  explicit Objects(uint32_t max_objects)
+      : contexts_(Type<Context>(), max_objects),
+        queues_(Type<QueueObject>(), max_objects),
+        memory_(Type<Memory>(), max_objects),
+        samplers_(Type<Sampler>(), max_objects),
+        programs_(Type<ProgramObject>(), max_objects),
+        kernels_(Type<Kernel>(), max_objects),
+        events_(Type<Event>(), max_objects) {}
+
+  template <typename T>
+  wire::ObjectTable<T>& Table() {
+    if constexpr (std::is_same_v<T, Context>) {
+      return contexts_;
+    } else if constexpr (std::is_same_v<T, QueueObject>) {
+      return queues_;
+    } else if constexpr (std::is_same_v<T, Memory>) {
+      return memory_;
+    } else if constexpr (std::is_same_v<T, Sampler>) {
+      return samplers_;
+    } else if constexpr (std::is_same_v<T, ProgramObject>) {
+      return programs_;
+    } else if constexpr (std::is_same_v<T, Kernel>) {
+      return kernels_;
+    } else {
+      static_assert(std::is_same_v<T, Event>);
+      return events_;
+    }
+  }
+
+  /// Keeps `error` under a name that should have become an object. Ids of types that are not here are ignored.
+  void Poison(wire::Id id, int32_t error);
+
+ private:
+  template <typename T>
+  static constexpr uint8_t Type() {
+    return static_cast<uint8_t>(ObjectType<T>::kType);
+  }
+  template <typename T>
+  void PoisonAs(wire::Id id, int32_t error) {
+    T object;
+    object.error = error;
+    (void)Table<T>().Insert(id, std::move(object));  // A name that is taken keeps its object.
+  }
+
+  wire::ObjectTable<Context> contexts_;
+  wire::ObjectTable<QueueObject> queues_;
+  wire::ObjectTable<Memory> memory_;
+  wire::ObjectTable<Sampler> samplers_;
+  wire::ObjectTable<ProgramObject> programs_;
+  wire::ObjectTable<Kernel> kernels_;
+  wire::ObjectTable<Event> events_;
+};
+
+inline void Objects::Poison(wire::Id id, int32_t error) {
+  if (!id) return;
+  switch (static_cast<opencl::Handle>(id.type())) {
+    case opencl::Handle::kContext: return PoisonAs<Context>(id, error);
+    case opencl::Handle::kQueue: return PoisonAs<QueueObject>(id, error);
+    case opencl::Handle::kMem: return PoisonAs<Memory>(id, error);
+    case opencl::Handle::kSampler: return PoisonAs<Sampler>(id, error);
+    case opencl::Handle::kProgram: return PoisonAs<ProgramObject>(id, error);
+    case opencl::Handle::kKernel: return PoisonAs<Kernel>(id, error);
+    case opencl::Handle::kEvent: return PoisonAs<Event>(id, error);
+    default: return;
+  }
+}
+
+}  // namespace hawser::server::ocl
+
+#endif  // HAWSER_SERVER_BACKENDS_OPENCL_OBJECTS_H_

@@ -1,0 +1,326 @@
+// SPDX-License-Identifier: Apache-2.0
+// Programs: creation, and building on the builder thread.
+#include <string>
+#include <vector>
+
+#include "server/backends/opencl/backend.h"
+
+namespace hawser::server::ocl {
+namespace {
+
+// Some drivers know a kernel's arguments only when asked in time. The guest needs them to tell values from objects.
+constexpr std::string_view kArgInfo = "-cl-kernel-arg-info";
+
+std::string WithArgInfo(std::string_view options) {
+  std::string all(options);
+  all.resize(std::min(all.find('\0'), all.size()));
+  if (all.find(kArgInfo) == std::string::npos) all.append(all.empty() ? "" : " ").append(kArgInfo);
+  return all;
+}
+
+std::vector<cl_device_id> Natives(const std::vector<NamedDevice>& devices) {
+  std::vector<cl_device_id> natives;
+  for (const NamedDevice& device : devices) natives.push_back(device.native);
+  return natives;
+}
+
+}  // namespace
+
+// What a job of the builder needs, owned.
+struct OpenClBackend::BuildJob {
+  Replies* replies;
+  opencl::Opcode opcode;
+  uint64_t seq;
+  std::shared_ptr<Program> program;
+  std::vector<NamedDevice> devices;          ///< Those that the call names.
+  std::vector<NamedDevice> program_devices;  ///< All of the program's.
+  std::vector<Handle<cl_device_id>> kept;    ///< Sub-devices may be released meanwhile.
+  std::string guest_options;
+  std::vector<Handle<cl_program>> inputs;
+  std::vector<std::string> names;
+
+  void Keep() {
+    for (const NamedDevice& device : program_devices) kept.push_back(Handle<cl_device_id>::Share(device.native));
+    for (const NamedDevice& device : devices) kept.push_back(Handle<cl_device_id>::Share(device.native));
+  }
+  const std::vector<NamedDevice>& Targets() const { return devices.empty() ? program_devices : devices; }
+  std::vector<cl_program> Inputs() const {
+    std::vector<cl_program> natives;
+    for (const Handle<cl_program>& input : inputs) natives.push_back(input.get());
+    return natives;
+  }
+
+  void Build() const {
+    const std::vector<cl_device_id> natives = Natives(devices);
+    cl_program native = program->native.load();
+    const cl_int status = clBuildProgram(native, static_cast<cl_uint>(natives.size()),
+                                         natives.empty() ? nullptr : natives.data(),
+                                         WithArgInfo(guest_options).c_str(), nullptr, nullptr);
+    Answer(native, status, status == CL_SUCCESS);
+  }
+  void Compile() const {
+    const std::vector<cl_device_id> natives = Natives(devices);
+    const std::vector<cl_program> headers = Inputs();
+    std::vector<const char*> header_names;
+    for (const std::string& name : names) header_names.push_back(name.c_str());
+    cl_program native = program->native.load();
+    const cl_int status = clCompileProgram(
+        native, static_cast<cl_uint>(natives.size()), natives.empty() ? nullptr : natives.data(),
+        WithArgInfo(guest_options).c_str(), static_cast<cl_uint>(headers.size()),
+        headers.empty() ? nullptr : headers.data(), headers.empty() ? nullptr : header_names.data(), nullptr, nullptr);
+    Answer(native, status, false);
+  }
+  void Link() const {
+    const std::vector<cl_device_id> natives = Natives(devices);
+    const std::vector<cl_program> programs = Inputs();
+    const std::string options(guest_options.c_str());
+    cl_int status = CL_SUCCESS;
+    cl_program native = clLinkProgram(program->context.get(), static_cast<cl_uint>(natives.size()),
+                                      natives.empty() ? nullptr : natives.data(), options.c_str(),
+                                      static_cast<cl_uint>(programs.size()), programs.data(), nullptr, nullptr, &status);
+    if (native == nullptr) {
+      program->error.store(status, std::memory_order_release);
+    } else {
+      program->native.store(native, std::memory_order_release);  // Also when it failed: it has the log.
+    }
+    const bool library = options.find("-create-library") != std::string::npos;
+    Answer(native, status, status == CL_SUCCESS && !library);
+  }
+  void Answer(cl_program native, cl_int status, bool executable) const {
+    BuildReport report;
+    if (native != nullptr) {
+      report.AddBuilds(native, Targets(), guest_options);
+      if (executable) report.AddKernels(native, Targets());
+    }
+    replies->Send(opcode, seq, report.View(status), true);
+  }
+};
+
+std::vector<NamedDevice> OpenClBackend::NamedDevices(const std::vector<wire::Id>& ids) {
+  std::vector<NamedDevice> devices;
+  for (const wire::Id id : ids) {
+    // A sub-device that the guest has released is none any more.
+    if (const Device* device = inventory_->Find(id); device != nullptr) {
+      devices.push_back({id, device->device, device->version});
+    }
+  }
+  return devices;
+}
+
+int32_t OpenClBackend::NamedDevices(const wire::ArrayView<wire::Id>& ids, std::vector<NamedDevice>* devices) {
+  for (uint32_t i = 0; i < ids.size(); ++i) {
+    int32_t status = CL_SUCCESS;
+    const Device* device = UseDevice(ids[i], &status);
+    if (device == nullptr) return status;
+    devices->push_back({ids[i], device->device, device->version});
+  }
+  return CL_SUCCESS;
+}
+
+int32_t OpenClBackend::KeepProgram(const opencl::Call& call, wire::Id id, const Context& context, cl_program native) {
+  ProgramObject object;
+  object.program = std::make_shared<Program>();
+  object.program->context = Handle<cl_context>::Share(context.native.get());
+  object.program->devices = context.devices;
+  object.program->version = context.version;
+  object.program->native.store(native, std::memory_order_release);
+  return Keep(call, id, std::move(object));
+}
+
+void OpenClBackend::MayPrint() {
+  if (may_print_) return;
+  may_print_ = true;
+  if (services_.enable_kernel_output) services_.enable_kernel_output();
+}
+
+int32_t OpenClBackend::ReplyBuild(const opencl::Call& call, int32_t status) {
+  Fail(call, status);
+  opencl::BuildResult reply;
+  reply.status = status;
+  Reply(call, reply);
+  return CL_SUCCESS;
+}
+
+int32_t OpenClBackend::CreateProgramWithSource(const opencl::Call& call,
+                                               const opencl::CreateProgramWithSource& message) {
+  int32_t status = CL_SUCCESS;
+  const Context* context = Use<Context>(message.context, "context", &status);
+  if (context == nullptr) return Fail(call, status, message.program);
+  const auto* text = reinterpret_cast<const char*>(message.source.data());
+  const size_t size = message.source.size();
+  if (size == 0) return Fail(call, CL_INVALID_VALUE, message.program);
+  cl_program native = clCreateProgramWithSource(context->native.get(), 1, &text, &size, &status);
+  if (status != CL_SUCCESS) return Fail(call, status, message.program);
+  // "include": who knows what a header does.
+  const std::string_view source(text, size);
+  if (source.find("printf") != std::string_view::npos || source.find("include") != std::string_view::npos) MayPrint();
+  return KeepProgram(call, message.program, *context, native);
+}
+
+int32_t OpenClBackend::CreateProgramWithIL(const opencl::Call& call, const opencl::CreateProgramWithIL& message) {
+  int32_t status = CL_SUCCESS;
+  const Context* context = Use<Context>(message.context, "context", &status);
+  if (context == nullptr) return Fail(call, status, message.program);
+  if (context->version < 21) return Fail(call, CL_INVALID_OPERATION, message.program);
+  cl_program native =
+      clCreateProgramWithIL(context->native.get(), message.il.data(), message.il.size(), &status);
+  if (status != CL_SUCCESS) return Fail(call, status, message.program);
+  MayPrint();
+  return KeepProgram(call, message.program, *context, native);
+}
+
+int32_t OpenClBackend::CreateProgramWithBinary(const opencl::Call& call,
+                                               const opencl::CreateProgramWithBinary& message) {
+  opencl::BinaryStatus reply;
+  std::vector<cl_int> binary_status;
+  std::vector<NamedDevice> devices;
+  std::vector<const unsigned char*> binaries;
+  std::vector<size_t> sizes;
+  const Context* context = Use<Context>(message.context, "context", &reply.status);
+  if (context != nullptr) reply.status = NamedDevices(message.devices, &devices);
+  message.binaries.ForEach([&](const opencl::Blob& blob) {
+    binaries.push_back(reinterpret_cast<const unsigned char*>(blob.data.data()));
+    sizes.push_back(blob.data.size());
+  });
+  if (reply.status == CL_SUCCESS && (devices.empty() || binaries.size() != devices.size())) {
+    reply.status = Explain(CL_INVALID_VALUE, "there must be one binary for each device");
+  }
+  if (reply.status == CL_SUCCESS) {
+    binary_status.resize(devices.size(), CL_INVALID_VALUE);
+    cl_program native = clCreateProgramWithBinary(context->native.get(), static_cast<cl_uint>(devices.size()),
+                                                  Natives(devices).data(), sizes.data(), binaries.data(),
+                                                  binary_status.data(), &reply.status);
+    if (reply.status == CL_SUCCESS) {
+      MayPrint();
+      reply.status = KeepProgram(call, message.program, *context, native);
+      if (reply.status == CL_SUCCESS) {
+        std::vector<wire::Id>& ids = ShareProgram(message.program)->devices;
+        ids.clear();
+        for (const NamedDevice& device : devices) ids.push_back(device.id);
+      }
+    }
+  }
+  if (reply.status != CL_SUCCESS) Fail(call, reply.status, message.program);
+  reply.binary_status = wire::ArrayView<int32_t>(binary_status.data(), binary_status.size());
+  Reply(call, reply);
+  return CL_SUCCESS;
+}
+
+int32_t OpenClBackend::CreateProgramWithBuiltInKernels(const opencl::Call& call,
+                                                       const opencl::CreateProgramWithBuiltInKernels& message) {
+  int32_t status = CL_SUCCESS;
+  std::vector<NamedDevice> devices;
+  const Context* context = Use<Context>(message.context, "context", &status);
+  if (context != nullptr) status = NamedDevices(message.devices, &devices);
+  if (status == CL_SUCCESS && context->version < 12) status = CL_INVALID_OPERATION;
+  if (status == CL_SUCCESS && devices.empty()) status = CL_INVALID_VALUE;
+  cl_program native = nullptr;
+  if (status == CL_SUCCESS) {
+    const std::string names(message.names);
+    native = clCreateProgramWithBuiltInKernels(context->native.get(), static_cast<cl_uint>(devices.size()),
+                                               Natives(devices).data(), names.c_str(), &status);
+  }
+  if (status == CL_SUCCESS) status = KeepProgram(call, message.program, *context, native);
+  if (status != CL_SUCCESS) {
+    objects_->Poison(message.program, status);
+    return ReplyBuild(call, status);
+  }
+  BuildReport report;
+  report.AddBuilds(native, devices, "");
+  report.AddKernels(native, devices);
+  Reply(call, report.View(CL_SUCCESS));
+  return CL_SUCCESS;
+}
+
+int32_t OpenClBackend::BuildProgram(const opencl::Call& call, const opencl::BuildProgram& message) {
+  int32_t status = CL_SUCCESS;
+  cl_program native = nullptr;
+  auto job = std::make_shared<BuildJob>();
+  if (UseProgram(message.program, "program", &status, &native) != nullptr) {
+    status = NamedDevices(message.devices, &job->devices);
+  }
+  if (status != CL_SUCCESS) return ReplyBuild(call, status);
+  job->replies = services_.replies;
+  job->opcode = static_cast<opencl::Opcode>(call.opcode);
+  job->seq = call.seq;
+  job->program = ShareProgram(message.program);
+  job->program_devices = NamedDevices(job->program->devices);
+  job->guest_options = message.options;
+  job->Keep();
+  if (message.options.find("printf") != std::string_view::npos) MayPrint();  // -D something=printf
+  builder_->Post([job] { job->Build(); });
+  return CL_SUCCESS;
+}
+
+int32_t OpenClBackend::CompileProgram(const opencl::Call& call, const opencl::CompileProgram& message) {
+  int32_t status = CL_SUCCESS;
+  cl_program native = nullptr;
+  auto job = std::make_shared<BuildJob>();
+  const Program* program = UseProgram(message.program, "program", &status, &native);
+  if (program != nullptr) status = NamedDevices(message.devices, &job->devices);
+  message.headers.ForEach([&](const opencl::Header& header) {
+    if (status != CL_SUCCESS) return;
+    cl_program input = nullptr;
+    if (UseProgram(header.program, "header", &status, &input) == nullptr) return;
+    job->inputs.push_back(Handle<cl_program>::Share(input));
+    job->names.emplace_back(header.name);
+  });
+  if (status == CL_SUCCESS && program->version < 12) status = CL_INVALID_OPERATION;
+  if (status != CL_SUCCESS) return ReplyBuild(call, status);
+  job->replies = services_.replies;
+  job->opcode = static_cast<opencl::Opcode>(call.opcode);
+  job->seq = call.seq;
+  job->program = ShareProgram(message.program);
+  job->program_devices = NamedDevices(job->program->devices);
+  job->guest_options = message.options;
+  job->Keep();
+  if (message.options.find("printf") != std::string_view::npos) MayPrint();
+  builder_->Post([job] { job->Compile(); });
+  return CL_SUCCESS;
+}
+
+int32_t OpenClBackend::LinkProgram(const opencl::Call& call, const opencl::LinkProgram& message) {
+  int32_t status = CL_SUCCESS;
+  auto job = std::make_shared<BuildJob>();
+  const Context* context = Use<Context>(message.context, "context", &status);
+  if (context != nullptr) status = NamedDevices(message.devices, &job->devices);
+  for (uint32_t i = 0; i < message.inputs.size() && status == CL_SUCCESS; ++i) {
+    cl_program input = nullptr;
+    if (UseProgram(message.inputs[i], "input", &status, &input) == nullptr) break;
+    job->inputs.push_back(Handle<cl_program>::Share(input));
+  }
+  if (status == CL_SUCCESS && job->inputs.empty()) status = CL_INVALID_VALUE;
+  if (status == CL_SUCCESS && context->version < 12) status = CL_INVALID_OPERATION;
+  // Until the linker is done the name is a program without a handle.
+  if (status == CL_SUCCESS) status = KeepProgram(call, message.program, *context, nullptr);
+  if (status != CL_SUCCESS) {
+    objects_->Poison(message.program, status);
+    return ReplyBuild(call, status);
+  }
+  job->replies = services_.replies;
+  job->opcode = static_cast<opencl::Opcode>(call.opcode);
+  job->seq = call.seq;
+  job->program = ShareProgram(message.program);
+  if (!job->devices.empty()) {
+    job->program->devices.clear();
+    for (const NamedDevice& device : job->devices) job->program->devices.push_back(device.id);
+  }
+  job->program_devices = NamedDevices(job->program->devices);
+  job->guest_options = message.options;
+  job->Keep();
+  builder_->Post([job] { job->Link(); });
+  return CL_SUCCESS;
+}
+
+int32_t OpenClBackend::SetProgramSpecializationConstant(const opencl::Call& call,
+                                                        const opencl::SetProgramSpecializationConstant& message) {
+  int32_t status = CL_SUCCESS;
+  cl_program native = nullptr;
+  const Program* program = UseProgram(message.program, "program", &status, &native);
+  if (program == nullptr) return ReplyStatus(call, status);
+  if (program->version < 22) return ReplyStatus(call, CL_INVALID_OPERATION);
+  return ReplyStatus(call, clSetProgramSpecializationConstant(native, message.spec_id, message.value.size(),
+                                                              message.value.data()));
+}
+
+}  // namespace hawser::server::ocl

@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: Apache-2.0
+// What is kept for a command queue, beyond the driver's own object.
+#ifndef HAWSER_SERVER_BACKENDS_OPENCL_QUEUE_H_
+#define HAWSER_SERVER_BACKENDS_OPENCL_QUEUE_H_
+
+#include <atomic>
+#include <cstdint>
+
+#include "server/backends/opencl/handle.h"
+#include "server/backends/opencl/staging.h"
+
+namespace hawser::server::ocl {
+
+/// Shared by the object table and by every completion that is still to come.
+struct Queue {
+  Handle<cl_context> context;
+  Handle<cl_command_queue> native;
+  bool in_order = true;
+  bool profiling = false;
+  uint32_t version = 0;  ///< The device's, 10 * major + minor.
+
+  // The executor's.
+  uint64_t number = 0;     ///< Of the newest command, counted from 1.
+  Handle<cl_event> last;   ///< The newest command's event; in-order queues only.
+  StagingPool::Owned slab; ///< Where small writes of an in-order queue keep their data; see Transfers.
+  uint64_t slab_used = 0;
+
+  // Any thread's.
+  std::atomic<uint64_t> urgent{0};      ///< Somebody waits for the commands up to this number.
+  std::atomic<uint32_t> announcing{0};  ///< Completions that will be announced.
+};
+
+}  // namespace hawser::server::ocl
+
+#endif  // HAWSER_SERVER_BACKENDS_OPENCL_QUEUE_H_
