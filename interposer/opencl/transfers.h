@@ -32,7 +32,7 @@ class RemoteRead final : public guest::ReplySink, public guest::BulkSink {
   }
 
  private:
-  void Conclude(cl_int status);
+  void Conclude(cl_int status, bool bulk);
 
   guest::Session* session_;
   std::byte* target_;

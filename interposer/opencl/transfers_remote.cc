@@ -15,18 +15,18 @@ void RemoteRead::OnReply(wire::Bytes payload) {
   wire::Reader reader(payload);
   opencl::ReadReply reply;
   if (!reply.Decode(reader)) {
-    Conclude(kMalformed);
+    Conclude(kMalformed, false);
   } else if (reply.status != CL_SUCCESS) {
-    Conclude(reply.status);
+    Conclude(reply.status, false);
   } else if (reply.data.size() != region_.bytes()) {
-    Conclude(kMalformed);
+    Conclude(kMalformed, false);
   } else {
     if (target_ != nullptr) Scatter(target_, region_, 0, reply.data.size(), reply.data.data());
-    Conclude(CL_SUCCESS);
+    Conclude(CL_SUCCESS, false);
   }
 }
 
-void RemoteRead::OnLost() { Conclude(guest::Session::lost_code()); }
+void RemoteRead::OnLost() { Conclude(guest::Session::lost_code(), false); }
 
 std::byte* RemoteRead::Place(uint64_t offset, uint32_t size) {
   const uint64_t total = region_.bytes();
@@ -40,15 +40,14 @@ void RemoteRead::OnChunk(uint64_t offset, uint32_t size) {
   if (!region_.contiguous()) Scatter(target_, region_, offset, size, chunk_.data());
 }
 
-void RemoteRead::OnEnd(int32_t status) { Conclude(status); }
+void RemoteRead::OnEnd(int32_t status) { Conclude(status, true); }
 
-void RemoteRead::Conclude(cl_int status) {
-  DeliveryScope scope;
+void RemoteRead::Conclude(cl_int status, bool bulk) {
   status_ = status;
   done_.store(true, std::memory_order_release);
   if (landing_ != nullptr) {
     ShowLanded(LandingBook::Get().Land(landing_, status));
-    session_->Wake();
+    if (bulk) session_->Wake();  // Those who wait for events receive on the other channel.
   }
   Unref();
 }
