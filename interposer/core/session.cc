@@ -11,7 +11,7 @@ Session::Session() = default;
 int32_t Session::SendEncoded(opencl::Opcode opcode, size_t size, EncodeFunction encode, const void* message,
                              ReplySink* sink, uint64_t transfer) {
   Command command{static_cast<uint16_t>(opcode), 0, size, encode, message};
-  if (!strict_ || sink != nullptr || Receiver::DeliveringHere()) [[likely]] {
+  if (!strict_ || sink != nullptr || opencl::HasReply(opcode) || Receiver::DeliveringHere()) [[likely]] {
     return impl_->stream.Send(command, sink) ? 0 : lost_code();
   }
   command.flags = wire::kWantStatus;
@@ -26,6 +26,12 @@ int32_t Session::SendEncoded(opencl::Opcode opcode, size_t size, EncodeFunction 
   if (impl_->stream.Send(command, to)) return 0;
   impl_->DropVerdict(transfer);
   return lost_code();
+}
+
+int32_t Session::SendAndWaitEncoded(opencl::Opcode opcode, size_t size, EncodeFunction encode, const void* message) {
+  const Command command{static_cast<uint16_t>(opcode), wire::kWantStatus, size, encode, message};
+  Verdict verdict;
+  return impl_->stream.Send(command, &verdict) ? impl_->Await(verdict) : lost_code();
 }
 
 int32_t Session::CallEncoded(opencl::Opcode opcode, size_t size, EncodeFunction encode, const void* message,

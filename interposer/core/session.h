@@ -94,7 +94,8 @@ class Session {
 
   // ------------------------------------------------------------------ commands
   /// Sends a command. Does not wait, except in strict mode (HAWSER_STRICT=1), where it returns the server's status;
-  /// when the command's data follows as a bulk transfer, SendBulk waits and returns the status instead.
+  /// when the command's data follows as a bulk transfer, SendBulk waits and returns the status instead. (A call with
+  /// a reply of its own is sent with SendForReply or Call, or, when it is answered on the bulk channel, not waited for.)
   /// Otherwise 0, or lost_code() when the session is over. Within delivery it never waits.
   template <typename Message>
   int32_t Send(opencl::Opcode opcode, const Message& message) {
@@ -240,7 +241,7 @@ int32_t Session::CallInto(opencl::Opcode opcode, const Message& message, Reply* 
   const int32_t error = Call(opcode, message, &payload);
   if (error != 0) return error;
   wire::Reader reader(payload);
-  return reply->Decode(reader) && reader.Done() ? 0 : MalformedReply(opcode);
+  return reply->Decode(reader) ? 0 : MalformedReply(opcode);  // A refusal may be longer than the reply.
 }
 
 }  // namespace hawser::guest

@@ -28,17 +28,6 @@ void OnEventsLost();
 /// Session::lost_code(). Cheap when there is none.
 cl_int AwaitData(cl_command_queue queue);
 
-/// Marks that this thread delivers, for as long as it lives. Sinks of replies and bulk data that may drop the last
-/// use of an object hold one, so that destructor callbacks are posted instead of called.
-class DeliveryScope {
- public:
-  DeliveryScope();
-  ~DeliveryScope();
-  DeliveryScope(const DeliveryScope&) = delete;
-  DeliveryScope& operator=(const DeliveryScope&) = delete;
-  static bool Active();
-};
-
 /// Runs destructor callbacks in reverse order of registration: at once, or posted while this thread delivers.
 void RunDestructors(guest::Session* session, std::vector<DestructorCallback> callbacks);
 
