@@ -16,12 +16,9 @@
 
 #include "bench/catalogue.h"
 #include "bench/local_server.h"
+#include "bench/raw_transport.h"
 #include "bench/temporary_directory.h"
 #include "bench/worker_process.h"
-#if __has_include("bench/raw_transport.h")
-#include "bench/raw_transport.h"
-#define HAWSER_HAS_RAW 1
-#endif
 
 namespace hawser::bench {
 namespace {
@@ -213,16 +210,12 @@ class Suite {
 
   /// The bare transport, once per run: it needs no server, only this machine.
   Status RawRound() {
-#ifdef HAWSER_HAS_RAW
     for (const Side& side : sides_) {
       if (!side.transport || *side.transport == Transport::kVsock || results_.raw.contains(*side.transport)) continue;
-      RawOptions raw;
-      raw.transport = *side.transport;
-      auto measured = MeasureRaw(raw);
+      auto measured = MeasureRaw(*side.transport, /*through_channel=*/true, options_.quick);
       if (!measured.ok()) return measured.status();
-      results_.raw[*side.transport] = {measured->round_trip_us, measured->one_way_gib_s};
+      results_.raw[*side.transport] = {measured->rtt_p50_us, measured->bulk_gib_s};
     }
-#endif
     return Status::Ok();
   }
 
