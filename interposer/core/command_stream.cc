@@ -3,7 +3,6 @@
 
 #include <chrono>
 #include <cstring>
-#include <utility>
 
 #include "interposer/core/log.h"
 
@@ -95,18 +94,30 @@ bool CommandStream::Write(const Command& command, std::byte* frame, size_t size,
   return sink != nullptr && replies_->Take(seq) == nullptr;
 }
 
-bool CommandStream::WriteRest(wire::Bytes rest) {
-  events_->OnBusy();
-  for (;;) {
-    if (!WaitForRoom()) return false;
-    const wire::Result<size_t> taken = channel_->TryWrite(rest);
-    if (!taken.ok()) {
-      Fail(taken.status());
-      return false;
+/// Calls step() whenever there is room, until it says that all is done. False when the session is over.
+template <typename Step>
+bool CommandStream::RepeatWithRoom(Step step) {
+  events_->OnBlocked();
+  bool done = false;
+  while (!done && WaitForRoom()) {
+    const wire::Result<bool> result = step();
+    if (!result.ok()) {
+      Fail(result.status());
+      break;
     }
-    rest = rest.subspan(taken.value());
-    if (rest.empty()) return true;
+    done = result.value();
   }
+  events_->OnUnblocked();
+  return done;
+}
+
+bool CommandStream::WriteRest(wire::Bytes rest) {
+  return RepeatWithRoom([&]() -> wire::Result<bool> {
+    const wire::Result<size_t> taken = channel_->TryWrite(rest);
+    if (!taken.ok()) return taken.status();
+    rest = rest.subspan(taken.value());
+    return rest.empty();
+  });
 }
 
 bool CommandStream::WaitForRoom() {
@@ -124,17 +135,12 @@ void CommandStream::FlushNow() {
 }
 
 bool CommandStream::FlushLocked() {
-  bool first = true;
-  for (;;) {
-    const wire::Result<bool> done = channel_->TryFlush();
-    if (!done.ok()) {
-      Fail(done.status());
-      return false;
-    }
-    if (done.value()) return true;
-    if (std::exchange(first, false)) events_->OnBusy();
-    if (!WaitForRoom()) return false;
+  const wire::Result<bool> done = channel_->TryFlush();
+  if (!done.ok()) {
+    Fail(done.status());
+    return false;
   }
+  return done.value() || RepeatWithRoom([this] { return channel_->TryFlush(); });
 }
 
 void CommandStream::Fail(const wire::Status& status) {

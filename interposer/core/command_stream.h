@@ -27,7 +27,10 @@ namespace hawser::guest {
 class StreamEvents {
  public:
   virtual void OnUnflushed() = 0;  ///< A batch began that somebody must flush.
-  virtual void OnBusy() = 0;       ///< Many commands were sent, or the channel is full: somebody should receive.
+  virtual void OnBusy() = 0;       ///< Many commands were sent: somebody should receive what they caused.
+  /// The channel is full: until OnUnblocked() somebody must receive, so that the server can go on.
+  virtual void OnBlocked() = 0;
+  virtual void OnUnblocked() = 0;
   virtual void OnStreamFailed(const wire::Status& status) = 0;
 
  protected:
@@ -68,6 +71,8 @@ class CommandStream {
   bool SendLarge(const Command& command, ReplySink* sink);
   bool Write(const Command& command, std::byte* frame, size_t size, ReplySink* sink);
   bool WriteRest(wire::Bytes rest);
+  template <typename Step>
+  bool RepeatWithRoom(Step step);
   void FlushNow();
   bool FlushLocked();
   bool WaitForRoom();

@@ -104,6 +104,8 @@ class Session::Impl final : private StreamEvents, private LossListener {
  private:
   void OnUnflushed() override { flusher.Arm(); }
   void OnBusy() override { receiver.DrainInBackground(); }
+  void OnBlocked() override { receiver.AddInterest(); }
+  void OnUnblocked() override { receiver.RemoveInterest(); }
   void OnStreamFailed(const wire::Status& status) override { End(status.text()); }
   void OnChannelEnded(const std::string& reason) override { End(reason); }
 
