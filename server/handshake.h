@@ -9,11 +9,12 @@
 #include <vector>
 
 #include "proto/session/messages.h"
+#include "wire/frame.h"
 
 namespace hawser::server {
 
-inline constexpr uint16_t kHelloOpcode = 0xfff0;
-inline constexpr uint16_t kWelcomeOpcode = 0xfff1;
+using wire::kHelloOpcode;
+using wire::kWelcomeOpcode;
 inline constexpr uint32_t kMagic = 0x52535748;  // "HWSR"
 /// Header and payload of a Hello together are never larger.
 inline constexpr size_t kMaxHello = 4096;
