@@ -94,16 +94,16 @@ constexpr std::string_view kAllowed[] = {
 };
 static_assert(std::is_sorted(std::begin(kAllowed), std::end(kAllowed)));
 
-/// Calls visit(name) for each name of the list.
+/// Calls visit(name, blanks in front of it) for each name of the list.
 template <typename Visitor>
 void ForEachName(std::string_view list, Visitor visit) {
-  // Some implementations keep the string's final 0 in the value, or end with a blank.
   while (!list.empty()) {
-    const size_t begin = list.find_first_not_of(std::string_view(" \0", 2));
+    const size_t begin = list.find_first_not_of(' ');
     if (begin == std::string_view::npos) return;
+    const std::string_view blanks = list.substr(0, begin);
     list.remove_prefix(begin);
-    const size_t end = std::min(list.find_first_of(std::string_view(" \0", 2)), list.size());
-    visit(list.substr(0, end));
+    const size_t end = std::min(list.find(' '), list.size());
+    visit(list.substr(0, end), blanks);
     list.remove_prefix(end);
   }
 }
@@ -116,9 +116,9 @@ bool ExtensionWorksRemotely(std::string_view name) {
 
 std::string FilterExtensionList(std::string_view list) {
   std::string kept;
-  ForEachName(list, [&](std::string_view name) {
+  ForEachName(list, [&](std::string_view name, std::string_view blanks) {
     if (!ExtensionWorksRemotely(name)) return;
-    if (!kept.empty()) kept += ' ';
+    if (!kept.empty()) kept += blanks;
     kept += name;
   });
   return kept;
@@ -140,7 +140,7 @@ std::vector<std::byte> FilterExtensionVersions(std::span<const std::byte> versio
 
 bool HasExtension(std::string_view list, std::string_view name) {
   bool found = false;
-  ForEachName(list, [&](std::string_view each) { found = found || each == name; });
+  ForEachName(list, [&](std::string_view each, std::string_view) { found = found || each == name; });
   return found;
 }
 

@@ -14,7 +14,7 @@ namespace hawser::ocl {
 
 bool ExtensionWorksRemotely(std::string_view name);
 
-/// The names of a list separated by blanks that work remotely, in their order, separated by one blank.
+/// The names of a list separated by blanks that work remotely, in their order, with the blanks between them.
 std::string FilterExtensionList(std::string_view list);
 
 /// The same for an array of cl_name_version in raw bytes. A length that is no multiple of the element's gives none.

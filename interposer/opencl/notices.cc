@@ -33,6 +33,15 @@ void WriteOutput(wire::Bytes text) {
   }
 }
 
+/// The server's text begins with the call and ends with the code, which the line says already.
+std::string_view WithoutRepetition(std::string_view text, std::string_view call, std::string_view code) {
+  if (text.substr(0, call.size()) == call) text.remove_prefix(call.size());
+  if (text.substr(0, 2) == ": ") text.remove_prefix(2);
+  if (text.size() >= code.size() && text.substr(text.size() - code.size()) == code) text.remove_suffix(code.size());
+  if (text.size() >= 2 && text.substr(text.size() - 2) == ": ") text.remove_suffix(2);
+  return text;
+}
+
 class NoticeReceiver final : public guest::NoticeSink, public opencl::NoticeHandler {
  public:
   // guest::NoticeSink
@@ -70,9 +79,10 @@ class NoticeReceiver final : public guest::NoticeSink, public opencl::NoticeHand
       DropUse(queue);
       reporter = "the next call on its queue";
     }
+    const std::string_view text = WithoutRepetition(notice.text, CallName(notice.opcode), ErrorName(notice.status));
     Log(LogLevel::kError, "%s (call #%llu) failed on the server: %s%s%.*s; reported by %s", CallName(notice.opcode),
-        static_cast<unsigned long long>(notice.seq), ErrorName(notice.status), notice.text.empty() ? "" : ": ",
-        static_cast<int>(notice.text.size()), notice.text.data(), reporter);
+        static_cast<unsigned long long>(notice.seq), ErrorName(notice.status), text.empty() ? "" : ": ",
+        static_cast<int>(text.size()), text.data(), reporter);
   }
 
   void OnContextError(const opencl::ContextError& notice) override {

@@ -3,6 +3,7 @@
 
 #include "interposer/opencl/delivery.h"
 #include "interposer/opencl/entry.h"
+#include "interposer/opencl/info_filter.h"
 #include "interposer/opencl/properties.h"
 #include "proto/opencl/guest_entries.h"
 
@@ -153,13 +154,8 @@ cl_int CL_API_CALL clGetCommandQueueInfo(cl_command_queue queue, cl_command_queu
 
 cl_int CL_API_CALL clSetDefaultDeviceCommandQueue(cl_context context, cl_device_id device, cl_command_queue queue) {
   if (const cl_int error = CheckDevice(context, device)) return error;
-  constexpr cl_device_device_enqueue_capabilities kReplaceable = CL_DEVICE_QUEUE_REPLACEABLE_DEFAULT;
-  const auto capabilities = device->info.find(CL_DEVICE_DEVICE_ENQUEUE_CAPABILITIES);
-  if (capabilities != device->info.end() && capabilities->second.second.size() == sizeof(kReplaceable)) {
-    cl_device_device_enqueue_capabilities has;
-    std::memcpy(&has, capabilities->second.second.data(), sizeof(has));
-    if ((has & kReplaceable) == 0) return CL_INVALID_OPERATION;
-  } else if (device->version < 210) {
+  // Not CL_DEVICE_DEVICE_ENQUEUE_CAPABILITIES, which implementations give in different sizes.
+  if (ValueOr<cl_command_queue_properties>(device->info, CL_DEVICE_QUEUE_ON_DEVICE_PROPERTIES, 0) == 0) {
     return CL_INVALID_OPERATION;
   }
   if (const cl_int error = CheckHandle(queue)) return error;
