@@ -62,6 +62,7 @@ class Suite {
     results_.date = UtcNow();
     results_.quick = options_.quick;
     results_.machine = MachineFacts::Read();
+    if (Status s = MeasureRawTransports(); !s.ok()) return s;
     if (Status s = MakeSides(); !s.ok()) return s;
     for (Side& side : sides_) {
       if (Status s = Open(side); !s.ok()) return s;
@@ -185,7 +186,6 @@ class Suite {
       }
     }
     if (Status s = BuildRound(round); !s.ok()) return s;
-    if (Status s = RawRound(); !s.ok()) return s;
     return PreloadRound();
   }
 
@@ -208,13 +208,14 @@ class Suite {
     return Status::Ok();
   }
 
-  /// The bare transport, once per run: it needs no server, only this machine.
-  Status RawRound() {
-    for (const Side& side : sides_) {
-      if (!side.transport || *side.transport == Transport::kVsock || results_.raw.contains(*side.transport)) continue;
-      auto measured = MeasureRaw(*side.transport, /*through_channel=*/true, options_.quick);
-      if (!measured.ok()) return measured.status();
-      results_.raw[*side.transport] = {measured->rtt_p50_us, measured->bulk_gib_s};
+  /// The bare transports, before anything else runs: they need no server, only this machine.
+  Status MeasureRawTransports() {
+    if (options_.native_only || !options_.server.empty()) return Status::Ok();
+    for (const Transport transport : options_.transports) {
+      progress_("the bare " + std::string(TransportName(transport)) + " transport");
+      auto raw = MeasureRaw(transport, /*through_channel=*/false, options_.quick);
+      if (!raw.ok()) return raw.status();
+      results_.raw[transport] = {raw->rtt_p50_us, raw->bulk_gib_s};
     }
     return Status::Ok();
   }
