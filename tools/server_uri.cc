@@ -29,7 +29,7 @@ std::string WithAbsolutePath(const std::string& uri) {
 
 std::string DefaultServer() {
   const char* directory = std::getenv("XDG_RUNTIME_DIR");
-  return "shm:" + std::string(directory != nullptr && *directory != '\0' ? directory : "/tmp") + "/hawser.sock";
+  return "shm:" + std::string(directory != nullptr && directory[0] == '/' ? directory : "/run") + "/hawser.sock";
 }
 
 std::string ChosenServer(const std::string& option) {

@@ -14,8 +14,8 @@ namespace hawser::tools {
 /// absolute, so that a program may change its directory.
 std::string ChosenServer(const std::string& option);
 
-/// shm: over the socket where `./hawser serve` and hawserd listen by default:
-/// $XDG_RUNTIME_DIR/hawser.sock, or /tmp/hawser.sock.
+/// shm: over the socket where hawserd listens by default: $XDG_RUNTIME_DIR/hawser.sock, or the system's
+/// /run/hawser.sock.
 std::string DefaultServer();
 
 /// The URI under which a server would listen for guests of `uri` ("unix:/path" for "shm:/path").
