@@ -1,0 +1,10 @@
+# SPDX-License-Identifier: Apache-2.0
+# Raw clients against the real hawserd; workers without OpenCL.
+add_executable(server_daemon_test server_daemon_test.cc server_daemon.cc)
+target_link_libraries(server_daemon_test PRIVATE hawser_fake_backend GTest::gmock GTest::gtest_main)
+target_compile_definitions(server_daemon_test PRIVATE
+  HAWSERD="$<TARGET_FILE:hawserd>" FAKE_WORKER="$<TARGET_FILE:hawser-fake-worker>")
+add_dependencies(server_daemon_test hawserd hawser-fake-worker)
+add_test(NAME server_daemon_test COMMAND server_daemon_test)
+set_tests_properties(server_daemon_test PROPERTIES LABELS integration TIMEOUT 300
+  ENVIRONMENT "${HAWSER_TEST_ENVIRONMENT}")
