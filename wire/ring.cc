@@ -66,12 +66,13 @@ void RingConsumer::Refresh(std::memory_order order) {
 }
 
 size_t RingConsumer::Read(std::span<std::byte> buffer) {
-  size_t done = 0;
-  while (done < buffer.size()) {
-    if (tail_ == head_) Refresh(std::memory_order_acquire);
-    if (broken_) [[unlikely]] break;
-    const size_t size = std::min({buffer.size() - done, static_cast<size_t>(tail_ - head_), kPiece});
-    if (size == 0) break;
+  // One look per call: chasing a producer byte by byte would take the line of its position away from
+  // it again and again.
+  if (tail_ - head_ < buffer.size()) Refresh(std::memory_order_acquire);
+  if (broken_) [[unlikely]] return 0;
+  const size_t total = std::min(buffer.size(), static_cast<size_t>(tail_ - head_));
+  for (size_t done = 0; done < total;) {
+    const size_t size = std::min(total - done, kPiece);
     const size_t at = static_cast<size_t>(head_ & (capacity_ - 1));
     const size_t first = std::min(size, capacity_ - at);
     std::memcpy(buffer.data() + done, data_ + at, first);
@@ -86,7 +87,7 @@ size_t RingConsumer::Read(std::span<std::byte> buffer) {
       if (tail_ - head_ <= capacity_ - capacity_ / 4) WakeIfParked(control_->producer_parked);
     }
   }
-  return done;
+  return total;
 }
 
 bool RingConsumer::HasBytes() {

@@ -64,8 +64,8 @@ class RingConsumer {
   RingConsumer(RingControl* control, const std::byte* data, uint32_t capacity)
       : control_(control), data_(data), capacity_(capacity) {}
 
-  /// Copies out as much as is there, at most buffer.size(), and wakes a parked producer once there
-  /// is room worth waking it for.
+  /// Copies out what is there when it is called, at most buffer.size(), and wakes a parked producer
+  /// once there is room worth waking it for.
   size_t Read(std::span<std::byte> buffer);
   /// Whether at least one byte is there. For waiting: sequentially consistent.
   bool HasBytes();

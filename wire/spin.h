@@ -21,16 +21,19 @@ inline void CpuPause() {
 }
 
 /// Asks ready() again and again, at most `limit`; returns whether it said yes. Between questions the
-/// core rests for a few pauses; every few questions it is offered to other threads, because a CPU
-/// device may need it; the clock is read rarely.
+/// core rests for a few pauses, at first for few, because most answers come soon, then for more,
+/// because each question takes a cache line away from whoever is about to write it. Every few
+/// questions the core is offered to other threads: a CPU device may need it. The clock is read rarely.
 template <typename Ready>
 bool SpinUntil(std::chrono::nanoseconds limit, Ready ready) {
-  constexpr int kPauses = 32;
+  constexpr int kMaxPauses = 32;
   constexpr int kRoundsPerYield = 4;
   constexpr int kRoundsPerClock = 16;
   const Deadline deadline(limit);
+  int pauses = 1;
   for (int round = 1;; ++round) {
-    for (int i = 0; i < kPauses; ++i) CpuPause();
+    for (int i = 0; i < pauses; ++i) CpuPause();
+    if (pauses < kMaxPauses) pauses *= 2;
     if (ready()) return true;
     if (round % kRoundsPerYield == 0) ::sched_yield();
     if (round % kRoundsPerClock == 0 && deadline.Passed()) return false;

@@ -62,12 +62,12 @@ TEST(Ring, FullTakesNothingAndEmptyGivesNothing) {
   EXPECT_EQ(ring.Read(kCapacity), text.substr(1, kCapacity - 1) + "x");
 }
 
-TEST(Ring, ReadsMoreThanOnePieceWhenBytesArriveWhileItCopies) {
+TEST(Ring, AReadSeesWhatCameSinceTheLastLook) {
   Ring ring;
   ASSERT_EQ(ring.producer.Write(AsBytes("abc")), 3u);
   EXPECT_TRUE(ring.consumer.HasBytes());
   ASSERT_EQ(ring.producer.Write(AsBytes("def")), 3u);
-  // The consumer knew of three bytes; it looks again before it says that this was all.
+  // The consumer knew of three bytes and is asked for six.
   EXPECT_EQ(ring.Read(6), "abcdef");
 }
 
