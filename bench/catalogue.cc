@@ -67,9 +67,9 @@ std::vector<Measurement> Catalogue(bool quick) {
 
 BuildRows ProgramBuildRows() {
   return {{"build_cold", "program build, cold", "ms"},
-          {"build_cold_launch", "first launch after it", "ms"},
+          {"build_cold_launch", "first launch after a cold build", "ms"},
           {"build_cached", "program build, a second process", "ms"},
-          {"build_cached_launch", "first launch after it", "ms"}};
+          {"build_cached_launch", "first launch in a second process", "ms"}};
 }
 
 RowSpec PreloadRow() { return {"preload", "a program that uses no GPU, with the library preloaded", "us"}; }

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstdio>
 #include <string>
 #include <utility>
 #include <vector>
@@ -61,7 +62,10 @@ double Speed(const Row& row, const RemoteValue& value) {
   return ratio > 0 ? 1 / ratio : 0;
 }
 
-std::string Percent(double speed) { return std::to_string(static_cast<long>(std::lround(speed * 100))) + " %"; }
+std::string Percent(double speed) {
+  if (speed >= 10) return std::to_string(std::lround(speed)) + "x";
+  return std::to_string(std::lround(speed * 100)) + " %";
+}
 
 void DrawLegend(SvgCanvas& canvas, const OpenClResults& results, double y) {
   double x = kMargin;
@@ -78,7 +82,7 @@ void DrawLegend(SvgCanvas& canvas, const OpenClResults& results, double y) {
 /// Horizontal bars, native at 100 %. Returns the y below them.
 double DrawBars(SvgCanvas& canvas, const OpenClResults& results, double top) {
   constexpr double kLeft = 260, kNumbers = 190, kBar = 11, kGap = 9;
-  constexpr double kMost = 1.25;  // longer bars are cut and say so with their number
+  constexpr double kMost = 1.25;  // longer bars are cut; their number tells
   const double right = kWidth - kMargin - kNumbers;
   const auto x_of = [&](double speed) { return kLeft + (right - kLeft) * std::min(speed, kMost) / kMost; };
 
@@ -105,9 +109,9 @@ double DrawBars(SvgCanvas& canvas, const OpenClResults& results, double top) {
       if (remote != row->remote.end()) {
         const double speed = Speed(*row, remote->second);
         canvas.Rectangle(kLeft, y, std::max(1.0, x_of(speed) - kLeft), kBar - 1, Colour(transport));
-        canvas.Text(right + 8, y + 9,
-                    Percent(speed) + "   " + Quantity(*row->native, row->spec.unit) + " → " +
-                        Quantity(remote->second.median, row->spec.unit),
+        canvas.Text(right + 44, y + 9, Percent(speed), {10.5, Anchor::kEnd, "#333333"});
+        canvas.Text(right + 54, y + 9,
+                    Quantity(*row->native, row->spec.unit) + " → " + Quantity(remote->second.median, row->spec.unit),
                     {10.5, Anchor::kStart, kMutedColour});
       }
       y += kBar;
@@ -141,26 +145,34 @@ std::vector<Curve> CurvesOf(const OpenClResults& results, const std::string& pre
   return curves;
 }
 
-/// One panel: transfer size to the right (each step its own distance), GiB/s upward from 0.
+/// One panel: transfer size to the right (each step its own distance), GiB/s upward in decades.
 void DrawPanel(SvgCanvas& canvas, const std::string& title, const std::vector<Curve>& curves, double x, double y,
                double width, double height) {
-  double most = 0;
+  // Decades: a small transfer over a socket and a large one in shared memory are a thousand apart.
+  int lowest = 0, highest = 1;
   for (const Curve& curve : curves) {
-    for (const auto& point : curve.points) most = std::max(most, point.second);
+    for (const auto& point : curve.points) {
+      if (point.second <= 0) continue;
+      lowest = std::min(lowest, static_cast<int>(std::floor(std::log10(point.second))));
+      highest = std::max(highest, static_cast<int>(std::ceil(std::log10(point.second))));
+    }
   }
-  double step = 1;
-  for (int i = 0; most / step > 5; ++i) step *= i % 3 == 1 ? 2.5 : 2;  // 1, 2, 5, 10, 20, 50 …
-  const double ceiling = std::max(step, std::ceil(most / step) * step);
-  const double left = x + 30, bottom = y + height - 22, top = y + 24;
-  const auto y_of = [&](double value) { return bottom - (bottom - top) * value / ceiling; };
+  const double left = x + 36, bottom = y + height - 22, top = y + 24;
+  const auto y_of = [&](double value) {
+    const double part = (std::log10(std::max(value, 1e-9)) - lowest) / (highest - lowest);
+    return bottom - (bottom - top) * std::clamp(part, 0.0, 1.0);
+  };
   const std::vector<size_t> sizes = BandwidthSizes();
   const auto x_of = [&](size_t index) {
-    return left + 14 + (width - 60) * static_cast<double>(index) / static_cast<double>(sizes.size() - 1);
+    return left + 14 + (width - 66) * static_cast<double>(index) / static_cast<double>(sizes.size() - 1);
   };
   canvas.Text(x, y + 8, title, {12, Anchor::kStart, "#222222", true});
-  for (double value = 0; value <= ceiling + 1e-9; value += step) {
+  for (int decade = lowest; decade <= highest; ++decade) {
+    const double value = std::pow(10, decade);
+    char label[16];
+    std::snprintf(label, sizeof(label), "%g", value);
     canvas.Line(left, y_of(value), x + width, y_of(value), kGridColour);
-    canvas.Text(left - 6, y_of(value) + 4, std::to_string(std::lround(value)), {11, Anchor::kEnd, kMutedColour});
+    canvas.Text(left - 6, y_of(value) + 4, label, {11, Anchor::kEnd, kMutedColour});
   }
   for (size_t i = 0; i < sizes.size(); ++i) {
     canvas.Text(x_of(i), bottom + 16, SizeName(sizes[i]), {10, Anchor::kMiddle, kMutedColour});
@@ -183,7 +195,7 @@ double DrawCurves(SvgCanvas& canvas, const OpenClResults& results, double top) {
     for (const Curve& curve : CurvesOf(results, prefix)) any |= !curve.points.empty();
   }
   if (!any) return top;
-  canvas.Text(kMargin, top, "Bandwidth over transfer size, GiB/s", {14, Anchor::kStart, "#222222", true});
+  canvas.Text(kMargin, top, "Bandwidth over transfer size, GiB/s (logarithmic)", {14, Anchor::kStart, "#222222", true});
   for (size_t i = 0; i < panels.size(); ++i) {
     const double x = kMargin + static_cast<double>(i % 2) * (kPanelWidth + 32);
     const double y = top + 22 + static_cast<double>(i / 2) * (kPanelHeight + 14);
