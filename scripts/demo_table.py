@@ -11,6 +11,8 @@ def quantity(value, unit):
         return "-"
     if unit == "1/s":
         return f"{value / 1e3:.0f} k/s"
+    if unit == "us" and value < 0.1:
+        return f"{value * 1e3:.0f} ns"
     return f"{value:.1f} {unit}" if unit else f"{value:g}"
 
 
@@ -25,7 +27,7 @@ def main(path):
                 f"{measure['title']} ({transport})",
                 quantity(measure["native"], measure["unit"]),
                 quantity(remote["value"], measure["unit"]),
-                "-" if ratio is None else f"{ratio:.2f}x",
+                "-" if ratio is None else f"{ratio:.3g}x",
             ))
     widths = [max(len(line[i]) for line in lines) for i in range(4)]
     for line in lines:
