@@ -85,12 +85,13 @@ void Session::ExpectBulk(uint64_t transfer, BulkSink* sink) {
   if (!lost()) impl_->transfers.Add(transfer, sink);
 }
 
-void Session::CancelBulk(uint64_t transfer) {
+bool Session::CancelBulk(uint64_t transfer) {
   const Life life = life_.load(std::memory_order_acquire);
-  if (life == Life::kAbandoned) return;
-  impl_->transfers.Cancel(transfer);
-  // On a lost session the sink may be among those that are being told.
-  if (life == Life::kLost && !Receiver::DeliveringHere()) impl_->Tell();
+  if (life == Life::kAbandoned) return true;
+  const bool cancelled = impl_->transfers.Cancel(transfer);
+  // The sink may be among those that are being told.
+  if (!cancelled && !Receiver::DeliveringHere()) impl_->Tell();
+  return cancelled;
 }
 
 void Session::ReceiveBulkInBackground() {

@@ -154,9 +154,9 @@ class Session {
   /// Announces where a transfer's data goes; call before sending the command that causes it. The sink lives until
   /// OnEnd or CancelBulk. On a session that is over nothing happens: the command cannot be sent either.
   void ExpectBulk(uint64_t transfer, BulkSink* sink);
-  /// Takes the announcement back when the command could not be sent. Afterwards the sink is not called any more;
-  /// when the session ended meanwhile it may have heard OnEnd. Hold no lock that the sink takes.
-  void CancelBulk(uint64_t transfer);
+  /// Takes the announcement back when the command could not be sent. Afterwards the sink is not called any more.
+  /// False when it has heard OnEnd already, because the session ended meanwhile. Hold no lock that the sink takes.
+  bool CancelBulk(uint64_t transfer);
   /// Waits until done() is true, receiving bulk data meanwhile.
   template <typename Done>
   int32_t WaitBulkUntil(Done&& done) {

@@ -10,13 +10,15 @@ void TransferTable::Add(uint64_t transfer, BulkSink* sink) {
   if (!closed_) sinks_.emplace(transfer, sink);
 }
 
-void TransferTable::Cancel(uint64_t transfer) {
+bool TransferTable::Cancel(uint64_t transfer) {
   std::unique_lock lock(mutex_);
   sinks_.erase(transfer);
   // From within its own sink there is nothing to wait for.
-  if (Receiver::DeliveringHere()) return;
-  while (in_use_ == transfer && in_use_ != 0) released_.wait(lock);
+  if (!Receiver::DeliveringHere()) {
+    while (in_use_ == transfer && in_use_ != 0) released_.wait(lock);
+  }
   EndBackgroundIfEmpty();
+  return !closed_transfers_.contains(transfer);
 }
 
 BulkSink* TransferTable::Use(uint64_t transfer) {
@@ -47,7 +49,10 @@ std::vector<BulkSink*> TransferTable::Close() {
   closed_ = true;
   std::vector<BulkSink*> sinks;
   sinks.reserve(sinks_.size());
-  for (const auto& [transfer, sink] : sinks_) sinks.push_back(sink);
+  for (const auto& [transfer, sink] : sinks_) {
+    sinks.push_back(sink);
+    closed_transfers_.insert(transfer);
+  }
   sinks_.clear();
   EndBackgroundIfEmpty();
   return sinks;

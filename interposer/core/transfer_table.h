@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <mutex>
 #include <unordered_map>
+#include <unordered_set>
 #include <vector>
 
 #include "interposer/core/receiver.h"
@@ -18,8 +19,8 @@ namespace hawser::guest {
 class TransferTable {
  public:
   void Add(uint64_t transfer, BulkSink* sink);
-  /// Forgets a transfer; waits while its sink is in use.
-  void Cancel(uint64_t transfer);
+  /// Forgets a transfer; waits while its sink is in use. False if Close() took the sink.
+  bool Cancel(uint64_t transfer);
 
   /// For the holder of the receive role: the sink, which stays in use until Release(); null if unknown.
   BulkSink* Use(uint64_t transfer);
@@ -41,6 +42,7 @@ class TransferTable {
   uint64_t in_use_ = 0;
   Receiver* background_ = nullptr;  ///< Whose interest we added.
   std::unordered_map<uint64_t, BulkSink*> sinks_;
+  std::unordered_set<uint64_t> closed_transfers_;  ///< Whose sinks Close() took.
 };
 
 }  // namespace hawser::guest

@@ -68,7 +68,9 @@ TEST(IsolationTest, WildKernelEndsOnlyItsOwnSession) {
     ASSERT_EQ(seen, value);
     if (ended == child) break;
   }
-  if (ended == 0) ASSERT_EQ(waitpid(child, &status, 0), child);
+  if (ended == 0) {
+    ASSERT_EQ(waitpid(child, &status, 0), child);
+  }
   EXPECT_TRUE(WIFEXITED(status)) << status;
   EXPECT_EQ(WEXITSTATUS(status), 0) << "see Culprit() for the step";
   clReleaseMemObject(buffer);

@@ -170,12 +170,18 @@ TEST_P(BulkTest, LossInTheMiddleReachesTheSink) {
 TEST_P(BulkTest, CancelledTransfersAreForgotten) {
   FakeServer server(GetParam());
   auto [session, peer] = server.Connect();
-  VectorSink sink(10);
-  session->ExpectBulk(1, &sink);
-  session->CancelBulk(1);
+  VectorSink cancelled(10), late(10), told(10);
+  session->ExpectBulk(1, &cancelled);
+  EXPECT_TRUE(session->CancelBulk(1));
+  session->ExpectBulk(2, &told);
   peer->Stop();
   EXPECT_EQ(session->WaitUntil([] { return false; }), Session::lost_code());
-  EXPECT_FALSE(sink.ended);
+  EXPECT_FALSE(cancelled.ended);
+  EXPECT_TRUE(told.ended);
+  EXPECT_FALSE(session->CancelBulk(2)) << "it has heard of the end already";
+  session->ExpectBulk(3, &late);
+  EXPECT_TRUE(session->CancelBulk(3));
+  EXPECT_FALSE(late.ended);
 }
 
 // Both directions and the command channel at once, from several threads.

@@ -62,7 +62,7 @@ bool Peer::Next(wire::FrameHeader* header, std::vector<std::byte>* payload) {
         payload->assign(bytes.begin(), bytes.end());
         return true;
       case wire::FrameReader::Next::kNeedMore:
-        (void)command->WaitReadable({}, std::nullopt);
+        (void)command->WaitReadable(spin_, std::nullopt);
         break;
       default:
         return false;

@@ -3,9 +3,11 @@
 #ifndef HAWSER_TESTS_UNIT_INTERPOSER_CORE_FAKE_SERVER_H_
 #define HAWSER_TESTS_UNIT_INTERPOSER_CORE_FAKE_SERVER_H_
 
+#include <chrono>
 #include <cstddef>
 #include <functional>
 #include <memory>
+#include <span>
 #include <string>
 #include <thread>
 #include <vector>
@@ -29,6 +31,11 @@ class Peer {
   bool Next(wire::FrameHeader* header, std::vector<std::byte>* payload);
   /// Runs `handler` for each command on a thread of its own, until the stream ends.
   void Serve(std::function<void(const wire::FrameHeader&, wire::Bytes)> handler);
+  /// The same, spinning for a while before it sleeps, as a real server does.
+  void ServeSpinning(std::function<void(const wire::FrameHeader&, wire::Bytes)> handler) {
+    spin_.spin = std::chrono::microseconds(50);
+    Serve(std::move(handler));
+  }
   /// Ends the session from this side and joins the thread.
   void Stop();
 
@@ -61,6 +68,7 @@ class Peer {
   friend class FakeServer;
   std::vector<std::byte> hello_bytes_;
   std::unique_ptr<wire::FrameReader> reader_;
+  wire::SpinPolicy spin_;
   std::thread thread_;
 };
 
