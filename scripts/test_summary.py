@@ -50,10 +50,15 @@ def summarise(path, out):
     for case in ElementTree.parse(path).getroot().iter("testcase"):
         name = case.get("name", "?")
         status = case.get("status", "")
-        if case.find("skipped") is not None or status in ("notrun", "disabled"):
+        mark = case.find("skipped")
+        message = mark.get("message", "") if mark is not None else ""
+        if message.startswith("SKIP_") or status == "disabled":
             skipped.append((name, reason_of(case)))
         elif case.find("failure") is not None or status == "fail":
             failed.append(name)
+        elif mark is not None or status == "notrun":
+            # A program that was not built, or a fixture that failed: nothing was tested, and CTest fails.
+            failed.append(f"{name}: not run: {message or 'no reason given'}")
         else:
             passed += 1
             inner.extend((f"{name}: {test}", why) for test, why in inner_skips(case))

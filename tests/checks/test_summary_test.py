@@ -22,7 +22,8 @@ RESULTS = """<?xml version="1.0" encoding="UTF-8"?>
     <system-out>looking around
 skipped: clpeak is not installed
 </system-out></testcase>
-  <testcase name="silent" classname="silent" time="0" status="notrun"><skipped message="Unable to find executable"/></testcase>
+  <testcase name="silent" classname="silent" time="0" status="notrun"><skipped message="SKIP_RETURN_CODE=77"/></testcase>
+  <testcase name="unbuilt" classname="unbuilt" time="0" status="notrun"><skipped message="Unable to find executable"/></testcase>
   <testcase name="units" classname="units" time="0.2" status="run"><system-out>[ RUN      ] Vsock.Loopback
 a_test.cc:12: Skipped
 this kernel has no AF_VSOCK loopback
@@ -47,17 +48,20 @@ class SummaryTest(unittest.TestCase):
         self.lines = out.getvalue().splitlines()
 
     def test_the_last_line_counts(self):
-        self.assertEqual(self.lines[-1], "2 passed, 1 failed, 2 skipped")
+        self.assertEqual(self.lines[-1], "2 passed, 2 failed, 2 skipped")
 
     def test_skipped_tests_have_their_reason(self):
         self.assertIn("skipped: absent: skipped: clpeak is not installed", self.lines)
-        self.assertIn("skipped: silent: Unable to find executable", self.lines)
+        self.assertIn("skipped: silent: SKIP_RETURN_CODE=77", self.lines)
 
     def test_tests_that_skip_inside_a_program_are_listed(self):
         self.assertIn("skipped inside units: Vsock.Loopback: this kernel has no AF_VSOCK loopback", self.lines)
 
     def test_failures_are_named(self):
         self.assertIn("failed: bad", self.lines)
+
+    def test_a_program_that_was_not_built_is_a_failure(self):
+        self.assertIn("failed: unbuilt: not run: Unable to find executable", self.lines)
 
 
 if __name__ == "__main__":
