@@ -183,8 +183,9 @@ cl_int CL_API_CALL clFinish(cl_command_queue queue) {
   if (const cl_int error = CheckHandle(queue)) return error;
   guest::Session* session = queue->session;
   if (session->lost()) return guest::Session::lost_code();
-  const uint64_t taken = queue->enqueued.load(std::memory_order_acquire);
-  if (queue->finished.load(std::memory_order_acquire) < taken) {
+  // Not `enqueued`: what another thread is about to send may come behind this finish.
+  const uint64_t taken = queue->sent.load(std::memory_order_acquire);
+  if (queue->finished.load(std::memory_order_acquire) < queue->enqueued.load(std::memory_order_acquire)) {
     queue->unflushed.store(false, std::memory_order_relaxed);  // A finish flushes.
     opencl::Finish message;
     message.queue = queue->id;
