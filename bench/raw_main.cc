@@ -16,7 +16,8 @@ int main(int argc, char** argv) {
     std::fprintf(stderr, "usage: %s [--quick]\n", argv[0]);
     return 2;
   }
-  std::printf("%-5s %-8s %14s %14s %16s %18s\n", "", "", "64 B rtt p50", "64 B rtt p99", "1 MiB messages", "100 B records");
+  std::printf("%-5s %-8s %14s %14s %16s %18s\n", "", "", "64 B rtt p50", "64 B rtt p99", "1 MiB messages",
+              "100 B records");
   for (const Transport transport : {Transport::kShm, Transport::kUnix, Transport::kTcp}) {
     for (const bool through_channel : {true, false}) {
       const auto measured = hawser::bench::MeasureRaw(transport, through_channel, quick);

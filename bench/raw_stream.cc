@@ -127,7 +127,10 @@ class RingStream final : public RawStream {
 class SocketPair final : public RawPair {
  public:
   SocketPair(Transport transport, bool through_channel, Fd parent, Fd child)
-      : transport_(transport), through_channel_(through_channel), parent_(std::move(parent)), child_(std::move(child)) {}
+      : transport_(transport),
+        through_channel_(through_channel),
+        parent_(std::move(parent)),
+        child_(std::move(child)) {}
 
   Result<std::unique_ptr<RawStream>> Take(bool child) override {
     Fd mine = std::move(child ? child_ : parent_);
@@ -235,8 +238,7 @@ Result<std::unique_ptr<RawPair>> MakeRawPair(Transport transport, bool through_c
     ::rmdir(directory.c_str());
   }
   if (!ends.ok()) return ends.status();
-  auto pair =
-      std::make_unique<SocketPair>(transport, through_channel, std::move(ends->first), std::move(ends->second));
+  auto pair = std::make_unique<SocketPair>(transport, through_channel, std::move(ends->first), std::move(ends->second));
   if (transport == Transport::kShm) {
     if (Status status = pair->CreateMemory(); !status.ok()) return status;
   }

@@ -26,9 +26,7 @@ static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__,
 /// Bytes that somebody else owns. A decoded view lives as long as the frame it was decoded from.
 using Bytes = std::span<const std::byte>;
 
-inline Bytes AsBytes(const void* data, size_t size) {
-  return {static_cast<const std::byte*>(data), size};
-}
+inline Bytes AsBytes(const void* data, size_t size) { return {static_cast<const std::byte*>(data), size}; }
 inline Bytes AsBytes(std::string_view text) { return AsBytes(text.data(), text.size()); }
 
 /// Unaligned view of `count` scalars in received bytes, or over a caller's own array when encoding.

@@ -38,8 +38,7 @@ Status CheckPath(std::string_view uri, std::string_view path, size_t reserve) {
   if (path.find('\0') != std::string_view::npos) return Bad(uri, "the path holds a zero byte");
   if (path.size() + reserve > kMaxUnixPath) {
     return Bad(uri, "the path of the socket takes " + std::to_string(path.size() + reserve) +
-                        " bytes; the system allows " + std::to_string(kMaxUnixPath) +
-                        ", so use a shorter directory");
+                        " bytes; the system allows " + std::to_string(kMaxUnixPath) + ", so use a shorter directory");
   }
   return {};
 }
@@ -113,10 +112,14 @@ Result<Endpoint> ParseVsock(std::string_view uri, std::string_view rest) {
 
 std::string_view TransportName(Transport transport) {
   switch (transport) {
-    case Transport::kShm: return "shm";
-    case Transport::kUnix: return "unix";
-    case Transport::kTcp: return "tcp";
-    case Transport::kVsock: return "vsock";
+    case Transport::kShm:
+      return "shm";
+    case Transport::kUnix:
+      return "unix";
+    case Transport::kTcp:
+      return "tcp";
+    case Transport::kVsock:
+      return "vsock";
   }
   return "unknown";
 }
@@ -143,8 +146,10 @@ Result<Endpoint> Endpoint::Parse(std::string_view uri) {
 
 std::string Endpoint::ToString() const {
   switch (transport) {
-    case Transport::kShm: return "shm:" + path;
-    case Transport::kUnix: return "unix:" + path;
+    case Transport::kShm:
+      return "shm:" + path;
+    case Transport::kUnix:
+      return "unix:" + path;
     case Transport::kTcp: {
       const bool v6 = host.find(':') != std::string::npos;
       return "tcp:" + (v6 ? "[" + host + "]" : host) + ":" + std::to_string(port);

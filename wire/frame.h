@@ -10,9 +10,9 @@ namespace hawser::wire {
 
 /// Head of each frame on the command channel, 16 bytes, little-endian, followed by `size` bytes.
 struct FrameHeader {
-  uint32_t size = 0;     ///< Payload bytes, at most kMaxFramePayload.
-  uint16_t opcode = 0;   ///< Which message; numbers come from the description in proto/.
-  uint16_t flags = 0;    ///< FrameFlags.
+  uint32_t size = 0;    ///< Payload bytes, at most kMaxFramePayload.
+  uint16_t opcode = 0;  ///< Which message; numbers come from the description in proto/.
+  uint16_t flags = 0;   ///< FrameFlags.
   /// Guest to server: the command's number, counting from 1 without a gap. Server to guest: the
   /// number of the command that is answered, or 0 for a message nobody asked for.
   uint64_t seq = 0;

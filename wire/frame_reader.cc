@@ -25,8 +25,8 @@ FrameReader::Next FrameReader::Pull(FrameHeader* header, Bytes* payload, Status*
       std::memcpy(header, buffer_.get() + begin_, sizeof(FrameHeader));
       if (header->size > max_payload_) [[unlikely]] {
         *status = Status(Code::kProtocol, "the peer announced a frame of " + std::to_string(header->size) +
-                                              " bytes (opcode " + std::to_string(header->opcode) +
-                                              "); the limit is " + std::to_string(max_payload_));
+                                              " bytes (opcode " + std::to_string(header->opcode) + "); the limit is " +
+                                              std::to_string(max_payload_));
         return Next::kError;
       }
       const size_t whole = sizeof(FrameHeader) + header->size;
@@ -79,8 +79,8 @@ void FrameReader::Reallocate(size_t capacity) {
 
 Status WriteFrame(Channel& channel, FrameHeader header, Bytes payload) {
   if (payload.size() > kMaxFramePayload) {
-    return Status(Code::kInvalid, "a frame of " + std::to_string(payload.size()) + " bytes cannot be sent; the limit is " +
-                                      std::to_string(kMaxFramePayload));
+    return Status(Code::kInvalid, "a frame of " + std::to_string(payload.size()) +
+                                      " bytes cannot be sent; the limit is " + std::to_string(kMaxFramePayload));
   }
   header.size = static_cast<uint32_t>(payload.size());
   if (Status status = channel.WriteAll(AsBytes(&header, sizeof(header)), /*flush=*/false); !status.ok()) return status;

@@ -28,12 +28,18 @@ enum class Lookup : uint8_t {
 /// For messages: "no such object" and the like.
 constexpr std::string_view LookupText(Lookup lookup) {
   switch (lookup) {
-    case Lookup::kOk: return "found";
-    case Lookup::kNull: return "is null";
-    case Lookup::kWrongType: return "names an object of another type";
-    case Lookup::kOutOfRange: return "is beyond the limit on objects";
-    case Lookup::kStale: return "is stale: the slot holds or held another object";
-    case Lookup::kEmpty: return "names no object";
+    case Lookup::kOk:
+      return "found";
+    case Lookup::kNull:
+      return "is null";
+    case Lookup::kWrongType:
+      return "names an object of another type";
+    case Lookup::kOutOfRange:
+      return "is beyond the limit on objects";
+    case Lookup::kStale:
+      return "is stale: the slot holds or held another object";
+    case Lookup::kEmpty:
+      return "names no object";
   }
   return "is unknown";
 }

@@ -14,7 +14,8 @@ constexpr size_t kPiece = 64u << 10;
 
 /// Wakes the owner of `parked` if it sleeps or is about to.
 inline void WakeIfParked(std::atomic<uint32_t>& parked) {
-  if (parked.load(std::memory_order_seq_cst) == 0) [[likely]] return;
+  if (parked.load(std::memory_order_seq_cst) == 0) [[likely]]
+    return;
   // Clearing first makes a sleeper-to-be see that something changed.
   if (parked.exchange(0, std::memory_order_seq_cst) != 0) FutexWake(parked);
 }
@@ -41,7 +42,8 @@ size_t RingProducer::Write(Bytes bytes) {
     const size_t at = static_cast<size_t>(tail_ & (capacity_ - 1));
     const size_t first = std::min(size, capacity_ - at);
     std::memcpy(data_ + at, bytes.data() + written, first);
-    if (first < size) [[unlikely]] std::memcpy(data_, bytes.data() + written + first, size - first);
+    if (first < size) [[unlikely]]
+      std::memcpy(data_, bytes.data() + written + first, size - first);
     tail_ += size;
     written += size;
     control_->tail.store(tail_, std::memory_order_seq_cst);
@@ -69,14 +71,16 @@ size_t RingConsumer::Read(std::span<std::byte> buffer) {
   // One look per call: chasing a producer byte by byte would take the line of its position away from
   // it again and again.
   if (tail_ - head_ < buffer.size()) Refresh(std::memory_order_acquire);
-  if (broken_) [[unlikely]] return 0;
+  if (broken_) [[unlikely]]
+    return 0;
   const size_t total = std::min(buffer.size(), static_cast<size_t>(tail_ - head_));
   for (size_t done = 0; done < total;) {
     const size_t size = std::min(total - done, kPiece);
     const size_t at = static_cast<size_t>(head_ & (capacity_ - 1));
     const size_t first = std::min(size, capacity_ - at);
     std::memcpy(buffer.data() + done, data_ + at, first);
-    if (first < size) [[unlikely]] std::memcpy(buffer.data() + done + first, data_, size - first);
+    if (first < size) [[unlikely]]
+      std::memcpy(buffer.data() + done + first, data_, size - first);
     head_ += size;
     done += size;
     control_->head.store(head_, std::memory_order_seq_cst);

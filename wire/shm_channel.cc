@@ -17,9 +17,7 @@ namespace {
 constexpr std::chrono::milliseconds kSlice{100};
 
 Status Closed() { return Status(Code::kClosed, "the shared-memory channel has ended"); }
-Status Broken() {
-  return Status(Code::kProtocol, "the peer published an impossible position in a shared-memory ring");
-}
+Status Broken() { return Status(Code::kProtocol, "the peer published an impossible position in a shared-memory ring"); }
 
 }  // namespace
 
@@ -36,22 +34,27 @@ ShmChannel::~ShmChannel() {
 }
 
 Result<size_t> ShmChannel::TryRead(std::span<std::byte> buffer) {
-  if (mapping_ == nullptr) [[unlikely]] return Closed();
+  if (mapping_ == nullptr) [[unlikely]]
+    return Closed();
   size_t got = in_.Read(buffer);
-  if (got != 0 || buffer.empty()) [[likely]] return got;
+  if (got != 0 || buffer.empty()) [[likely]]
+    return got;
   if (Ended(std::memory_order_acquire)) [[unlikely]] {
     // The peer may have written and then ended the channel since we looked.
     got = in_.Read(buffer);
     if (got == 0 && !in_.broken()) return Closed();
   }
-  if (in_.broken()) [[unlikely]] return Broken();
+  if (in_.broken()) [[unlikely]]
+    return Broken();
   return got;
 }
 
 Result<size_t> ShmChannel::TryWrite(Bytes bytes) {
-  if (mapping_ == nullptr || Ended(std::memory_order_relaxed)) [[unlikely]] return Closed();
+  if (mapping_ == nullptr || Ended(std::memory_order_relaxed)) [[unlikely]]
+    return Closed();
   const size_t taken = out_.Write(bytes);
-  if (out_.broken()) [[unlikely]] return Broken();
+  if (out_.broken()) [[unlikely]]
+    return Broken();
   return taken;
 }
 

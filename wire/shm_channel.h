@@ -40,9 +40,7 @@ class ShmChannel final : public Channel {
 
  private:
   /// Whether this side or the peer ended the channel, or the peer was found dead.
-  bool Ended(std::memory_order order) const {
-    return ended_.load(order) || control_->ended.load(order) != 0;
-  }
+  bool Ended(std::memory_order order) const { return ended_.load(order) || control_->ended.load(order) != 0; }
   /// Spins, then parks on `parked`, until ready() or the timeout.
   template <typename Ready>
   Status WaitUntil(std::atomic<uint32_t>& parked, SpinPolicy spin, std::optional<std::chrono::nanoseconds> timeout,

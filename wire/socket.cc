@@ -285,10 +285,17 @@ Result<Endpoint> BoundEndpoint(const Endpoint& endpoint, int fd) {
   }
   Endpoint bound = endpoint;
   switch (storage.ss_family) {
-    case AF_INET: bound.port = ntohs(reinterpret_cast<const sockaddr_in*>(&storage)->sin_port); break;
-    case AF_INET6: bound.port = ntohs(reinterpret_cast<const sockaddr_in6*>(&storage)->sin6_port); break;
-    case AF_VSOCK: bound.port = reinterpret_cast<const sockaddr_vm*>(&storage)->svm_port; break;
-    default: break;
+    case AF_INET:
+      bound.port = ntohs(reinterpret_cast<const sockaddr_in*>(&storage)->sin_port);
+      break;
+    case AF_INET6:
+      bound.port = ntohs(reinterpret_cast<const sockaddr_in6*>(&storage)->sin6_port);
+      break;
+    case AF_VSOCK:
+      bound.port = reinterpret_cast<const sockaddr_vm*>(&storage)->svm_port;
+      break;
+    default:
+      break;
   }
   return bound;
 }
@@ -310,9 +317,13 @@ Status TuneStream(int fd, Transport transport, SocketUse use) {
     SetOption(fd, IPPROTO_TCP, TCP_KEEPINTVL, 10);
     SetOption(fd, IPPROTO_TCP, TCP_KEEPCNT, 3);
     SetOption(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, 60'000);
+    // No buffer sizes: fixed ones turn off the kernel's own tuning, which was never slower on loopback
+    // (1 MiB messages: 2.1 to 5.8 GiB/s tuned, 1.7 to 2.3 fixed at 4 MiB).
     return {};
   }
   if (use != SocketUse::kBulk) return {};
+  // Unix streams do not tune themselves; with room for a whole bulk chunk, 1 MiB messages went from
+  // 4.3-5.6 to 4.6-7.3 GiB/s. The system's limit (net.core.wmem_max) caps it silently.
   constexpr int kBulkBuffer = 4 << 20;
   if (domain == AF_UNIX) {
     SetOption(fd, SOL_SOCKET, SO_SNDBUF, kBulkBuffer);

@@ -67,8 +67,7 @@ Status SendWithFds(int socket, Bytes bytes, std::span<const int> fds);
 /// Receives up to buffer.size() bytes and the descriptors that came with them. Received descriptors
 /// are close-on-exec; more than `max_fds` are closed and reported as kProtocol. kClosed at the end of
 /// the stream. kTimeout when the socket is non-blocking and empty, or its SO_RCVTIMEO ran out.
-Result<size_t> ReceiveWithFds(int socket, std::span<std::byte> buffer, std::vector<Fd>* fds,
-                              size_t max_fds);
+Result<size_t> ReceiveWithFds(int socket, std::span<std::byte> buffer, std::vector<Fd>* fds, size_t max_fds);
 
 }  // namespace hawser::wire
 

@@ -92,15 +92,18 @@ class SocketChannel final : public Channel {
 
 Status SocketChannel::Failure(const char* what) const {
   switch (errno) {
-    case EAGAIN: return {};
+    case EAGAIN:
+      return {};
     case EPIPE:
     case ECONNRESET:
     case ENOTCONN:
     case EBADF:  // Abandoned.
       return Closed();
-    case ETIMEDOUT: return Status(Code::kClosed, "the peer stopped answering and the connection timed out");
-    default: return Status::FromErrno(std::string("cannot ") + what + " a " + std::string(TransportName(transport_)) +
-                                      " stream");
+    case ETIMEDOUT:
+      return Status(Code::kClosed, "the peer stopped answering and the connection timed out");
+    default:
+      return Status::FromErrno(std::string("cannot ") + what + " a " + std::string(TransportName(transport_)) +
+                               " stream");
   }
 }
 
@@ -173,7 +176,7 @@ Status SocketChannel::WaitReadable(SpinPolicy spin, std::optional<std::chrono::n
     const Deadline spin_end(deadline.Left(spin.spin));
     do {
       pollfd entry{fd_.get(), POLLIN, 0};
-      if (::poll(&entry, 1, 0) != 0) break;  // Ready, or an error that the wait below reports.
+      if (::poll(&entry, 1, 0) != 0) break;                     // Ready, or an error that the wait below reports.
       if (interrupted_.load(std::memory_order_relaxed)) break;  // The wait below takes it.
       ::sched_yield();
     } while (!spin_end.Passed());
@@ -205,7 +208,8 @@ Result<size_t> SocketChannel::Send(Bytes extra) {
 }
 
 Result<size_t> SocketChannel::TryWrite(Bytes bytes) {
-  if (ended_.load(std::memory_order_relaxed)) [[unlikely]] return Closed();
+  if (ended_.load(std::memory_order_relaxed)) [[unlikely]]
+    return Closed();
   if (bytes.size() < kDirectSize && bytes.size() <= kGatherSize - end_) [[likely]] {
     if (!bytes.empty()) Keep(bytes);
     return bytes.size();
@@ -230,7 +234,8 @@ Result<size_t> SocketChannel::TryWrite(Bytes bytes) {
 
 Result<bool> SocketChannel::TryFlush() {
   if (begin_ == end_) return true;
-  if (ended_.load(std::memory_order_relaxed)) [[unlikely]] return Closed();
+  if (ended_.load(std::memory_order_relaxed)) [[unlikely]]
+    return Closed();
   Result<size_t> sent = Send({});
   if (!sent.ok()) return sent.status();
   return begin_ == end_;

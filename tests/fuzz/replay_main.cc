@@ -87,10 +87,31 @@ class Mutator {
 
   /// Numbers that decoders get wrong: limits, their neighbours, counts that wrap.
   uint64_t Interesting() {
-    static constexpr uint64_t kValues[] = {0,       1,          2,          7,          8,          127,        128,
-                                           255,     256,        4095,       4096,       0x7fff,     0x8000,     0xffff,
-                                           0x10000, 0x3ffffff,  0x4000000,  0x4000001,  0x7fffffff, 0x80000000, 0xfffffffc,
-                                           0xffffffff, 0x100000000, 0x7fffffffffffffff, 0x8000000000000000,
+    static constexpr uint64_t kValues[] = {0,
+                                           1,
+                                           2,
+                                           7,
+                                           8,
+                                           127,
+                                           128,
+                                           255,
+                                           256,
+                                           4095,
+                                           4096,
+                                           0x7fff,
+                                           0x8000,
+                                           0xffff,
+                                           0x10000,
+                                           0x3ffffff,
+                                           0x4000000,
+                                           0x4000001,
+                                           0x7fffffff,
+                                           0x80000000,
+                                           0xfffffffc,
+                                           0xffffffff,
+                                           0x100000000,
+                                           0x7fffffffffffffff,
+                                           0x8000000000000000,
                                            0xffffffffffffffff};
     return kValues[Below(std::size(kValues))];
   }
@@ -177,7 +198,6 @@ int main(int argc, char** argv) {
   for (const Input& input : corpus) Try(input);
   Mutator mutator(corpus, seed);
   for (uint64_t i = 0; i < mutations; ++i) Try(mutator.Next());
-  std::printf("%zu inputs and %llu mutations, no failure\n", corpus.size(),
-              static_cast<unsigned long long>(mutations));
+  std::printf("%zu inputs and %llu mutations, no failure\n", corpus.size(), static_cast<unsigned long long>(mutations));
   return 0;
 }

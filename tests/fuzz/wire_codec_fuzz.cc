@@ -33,11 +33,21 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   uint64_t sum = 0;
   while (!reader.failed() && reader.remaining() != 0) {
     switch (reader.Get<uint8_t>() % 8) {
-      case 0: sum += reader.Get<uint16_t>(); break;
-      case 1: sum += reader.Get<uint64_t>(); break;
-      case 2: MustBeWithin(reader.GetBytes(), whole); break;
-      case 3: MustBeWithin(reader.GetBytes(16), whole); break;
-      case 4: MustBeWithin(hawser::wire::AsBytes(reader.GetString(100)), whole); break;
+      case 0:
+        sum += reader.Get<uint16_t>();
+        break;
+      case 1:
+        sum += reader.Get<uint64_t>();
+        break;
+      case 2:
+        MustBeWithin(reader.GetBytes(), whole);
+        break;
+      case 3:
+        MustBeWithin(reader.GetBytes(16), whole);
+        break;
+      case 4:
+        MustBeWithin(hawser::wire::AsBytes(reader.GetString(100)), whole);
+        break;
       case 5: {
         const auto view = reader.GetArray<uint64_t>(1000);
         for (size_t i = 0; i < view.size(); ++i) sum += view[i];

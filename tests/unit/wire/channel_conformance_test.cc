@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // What every transport must do, asked of each in the same words.
+#include <gtest/gtest.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <sys/socket.h>
@@ -12,8 +13,6 @@
 #include <string>
 #include <thread>
 #include <vector>
-
-#include <gtest/gtest.h>
 
 #include "tests/unit/wire/channel_pair.h"
 
@@ -323,6 +322,40 @@ TEST_P(ChannelConformance, SmallWritesGatherOnSocketsAndNotInSharedMemory) {
   EXPECT_EQ(guest().unflushed(), 0u);
 }
 
+TEST_P(ChannelConformance, AnInterruptEndsTheWaitUnderWayOrTheNext) {
+  ASSERT_TRUE(server().EnableInterrupts().ok());
+  server().InterruptRead();
+  server().InterruptRead();
+  ASSERT_TRUE(server().WaitReadable({}, std::nullopt).ok()) << "the next wait";
+  EXPECT_EQ(server().WaitReadable({}, milliseconds(10)).code(), Code::kTimeout) << "and no other";
+
+  // Each interrupt may meet the reader spinning, parking, asleep or between two waits; none is lost.
+  constexpr int kInterrupts = 2000;
+  std::atomic<int> sent{0};
+  std::atomic<int> answered{0};
+  std::thread reader([&] {
+    while (answered < kInterrupts) {
+      if (!server().WaitReadable({std::chrono::microseconds(5)}, std::chrono::seconds(30)).ok()) return;
+      answered = sent.load();
+    }
+  });
+  for (int i = 1; i <= kInterrupts; ++i) {
+    sent = i;
+    server().InterruptRead();
+    const auto start = std::chrono::steady_clock::now();
+    while (answered < i && std::chrono::steady_clock::now() - start < std::chrono::seconds(30)) {
+      std::this_thread::yield();
+    }
+    if (answered < i) break;
+  }
+  reader.join();
+  EXPECT_EQ(answered, kInterrupts);
+  std::byte buffer[8];
+  Result<size_t> got = server().TryRead(buffer);
+  ASSERT_TRUE(got.ok());
+  EXPECT_EQ(*got, 0u);
+}
+
 INSTANTIATE_TEST_SUITE_P(AllTransports, ChannelConformance,
                          ::testing::Values(PairKind::kShmCommand, PairKind::kShmBulk, PairKind::kUnix, PairKind::kTcp,
                                            PairKind::kHybridVsock),
@@ -331,7 +364,8 @@ INSTANTIATE_TEST_SUITE_P(AllTransports, ChannelConformance,
 TEST(TcpChannel, NoStreamWaitsForDelayedAcknowledgements) {
   const std::unique_ptr<ChannelPair> pair = MakeChannelPair(PairKind::kTcp);
   for (const int fd : {pair->guest_fd, pair->server_fd}) {
-    for (const auto& [level, name] : {std::pair<int, int>(IPPROTO_TCP, TCP_NODELAY), std::pair<int, int>(SOL_SOCKET, SO_KEEPALIVE)}) {
+    for (const auto& [level, name] :
+         {std::pair<int, int>(IPPROTO_TCP, TCP_NODELAY), std::pair<int, int>(SOL_SOCKET, SO_KEEPALIVE)}) {
       int value = 0;
       socklen_t size = sizeof(value);
       ASSERT_EQ(::getsockopt(fd, level, name, &value, &size), 0);

@@ -67,11 +67,16 @@ TempDir::~TempDir() {
 
 std::string PairKindName(PairKind kind) {
   switch (kind) {
-    case PairKind::kShmCommand: return "ShmCommand";
-    case PairKind::kShmBulk: return "ShmBulk";
-    case PairKind::kUnix: return "Unix";
-    case PairKind::kTcp: return "Tcp";
-    case PairKind::kHybridVsock: return "HybridVsock";
+    case PairKind::kShmCommand:
+      return "ShmCommand";
+    case PairKind::kShmBulk:
+      return "ShmBulk";
+    case PairKind::kUnix:
+      return "Unix";
+    case PairKind::kTcp:
+      return "Tcp";
+    case PairKind::kHybridVsock:
+      return "HybridVsock";
   }
   return "Unknown";
 }
@@ -84,9 +89,15 @@ std::unique_ptr<ChannelPair> MakeChannelPair(PairKind kind) {
   Endpoint to;
   switch (kind) {
     case PairKind::kShmCommand:
-    case PairKind::kShmBulk: at = to = Must(Endpoint::Parse("shm:" + path)); break;
-    case PairKind::kUnix: at = to = Must(Endpoint::Parse("unix:" + path)); break;
-    case PairKind::kTcp: at = Must(Endpoint::Parse("tcp:127.0.0.1:0")); break;
+    case PairKind::kShmBulk:
+      at = to = Must(Endpoint::Parse("shm:" + path));
+      break;
+    case PairKind::kUnix:
+      at = to = Must(Endpoint::Parse("unix:" + path));
+      break;
+    case PairKind::kTcp:
+      at = Must(Endpoint::Parse("tcp:127.0.0.1:0"));
+      break;
     case PairKind::kHybridVsock:
       at = Must(Endpoint::Parse("vsock:" + path + ":5000"));
       to = Must(Endpoint::Parse("unix:" + path + "_5000"));  // What the VMM does for its guest.

@@ -34,7 +34,7 @@ std::string PairKindName(PairKind kind);
 struct ChannelPair {
   PairKind kind;
   TempDir dir;
-  Fd guest_socket;   ///< shm: the line that tells when the peer is gone.
+  Fd guest_socket;  ///< shm: the line that tells when the peer is gone.
   Fd server_socket;
   int guest_fd = -1;  ///< Sockets: the channel's descriptor, borrowed, to look at its options.
   int server_fd = -1;

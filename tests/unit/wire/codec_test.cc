@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "wire/codec.h"
 
+#include <gtest/gtest.h>
+
 #include <array>
 #include <string>
 #include <vector>
-
-#include <gtest/gtest.h>
 
 namespace hawser::wire {
 namespace {

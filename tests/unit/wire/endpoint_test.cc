@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "wire/endpoint.h"
 
-#include <string>
-
 #include <gtest/gtest.h>
+
+#include <string>
 
 namespace hawser::wire {
 namespace {

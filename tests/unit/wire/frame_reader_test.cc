@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "wire/frame_reader.h"
 
+#include <gtest/gtest.h>
+
 #include <algorithm>
 #include <cstring>
 #include <string>
 #include <thread>
 #include <vector>
-
-#include <gtest/gtest.h>
 
 #include "tests/unit/wire/channel_pair.h"
 

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // The guest's allocator and the server's table, alone and against each other.
+#include <gtest/gtest.h>
+
 #include <memory>
 #include <set>
 #include <string>
 #include <vector>
-
-#include <gtest/gtest.h>
 
 #include "wire/id.h"
 #include "wire/id_allocator.h"

@@ -2,6 +2,7 @@
 // Parking and waking under pressure: two sides that sleep as often as they can, in two threads and
 // in two processes. The sleeps here have no 100 ms slices as those of a channel do, so a lost wake-up
 // is a sleep that nobody ends and a failed test, not a hiccup.
+#include <gtest/gtest.h>
 #include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -10,8 +11,6 @@
 #include <cstring>
 #include <thread>
 #include <vector>
-
-#include <gtest/gtest.h>
 
 #include "wire/futex.h"
 #include "wire/ring.h"

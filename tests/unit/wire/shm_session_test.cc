@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "wire/shm.h"
-
 #include <fcntl.h>
+#include <gtest/gtest.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -14,9 +13,8 @@
 #include <thread>
 #include <vector>
 
-#include <gtest/gtest.h>
-
 #include "wire/futex.h"
+#include "wire/shm.h"
 #include "wire/shm_layout.h"
 
 namespace hawser::wire {

@@ -3,6 +3,7 @@
 #include "wire/socket.h"
 
 #include <fcntl.h>
+#include <gtest/gtest.h>
 #include <poll.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -16,8 +17,6 @@
 #include <string>
 #include <thread>
 #include <vector>
-
-#include <gtest/gtest.h>
 
 #include "tests/unit/wire/channel_pair.h"
 
@@ -102,7 +101,8 @@ TEST(Listen, PicksAFreeTcpPortAndNamesIt) {
 
 TEST(Connect, SaysWhoDidNotAnswer) {
   const TempDir dir;
-  const Status missing = Connect(Parse("unix:" + dir.path() + "/none"), SocketUse::kCommand, milliseconds(500)).status();
+  const Status missing =
+      Connect(Parse("unix:" + dir.path() + "/none"), SocketUse::kCommand, milliseconds(500)).status();
   EXPECT_EQ(missing.code(), Code::kSystem);
   EXPECT_NE(missing.text().find("/none"), std::string::npos) << missing.text();
 

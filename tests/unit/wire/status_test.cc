@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "wire/status.h"
 
+#include <gtest/gtest.h>
+
 #include <cerrno>
 #include <memory>
-
-#include <gtest/gtest.h>
 
 namespace hawser::wire {
 namespace {
