@@ -78,7 +78,8 @@ void MeasureSend(wire::Transport transport) {
 void MeasureCall(wire::Transport transport) {
   FakeServer server(transport);
   auto [session, peer] = server.Connect();
-  peer->ServeSpinning([p = peer.get()](const wire::FrameHeader& header, wire::Bytes) { p->Reply(header, opencl::Status()); });
+  peer->ServeSpinning(
+      [p = peer.get()](const wire::FrameHeader& header, wire::Bytes) { p->Reply(header, opencl::Status()); });
   std::vector<double> each;
   for (int i = 0; i < kCalls; ++i) {
     const Clock::time_point start = Clock::now();
@@ -112,7 +113,8 @@ void MeasureHeap() {
 }  // namespace hawser::guest
 
 int main() {
-  for (const auto transport : {hawser::wire::Transport::kShm, hawser::wire::Transport::kUnix, hawser::wire::Transport::kTcp}) {
+  for (const auto transport :
+       {hawser::wire::Transport::kShm, hawser::wire::Transport::kUnix, hawser::wire::Transport::kTcp}) {
     hawser::guest::MeasureSend(transport);
     hawser::guest::MeasureCall(transport);
   }

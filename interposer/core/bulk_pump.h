@@ -41,10 +41,10 @@ class BulkPump final : public Pump {
   std::atomic<bool> closed_{false};
 
   wire::BulkHeader header_;
-  bool in_chunk_ = false;       ///< The header is complete, `place_` is where the bytes go.
+  bool in_chunk_ = false;  ///< The header is complete, `place_` is where the bytes go.
   std::byte* place_ = nullptr;
-  size_t have_ = 0;             ///< Bytes of the header or of the chunk so far.
-  BulkSink* sink_ = nullptr;    ///< In use while in_chunk_.
+  size_t have_ = 0;           ///< Bytes of the header or of the chunk so far.
+  BulkSink* sink_ = nullptr;  ///< In use while in_chunk_.
 };
 
 }  // namespace hawser::guest

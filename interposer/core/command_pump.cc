@@ -43,8 +43,8 @@ void CommandPump::Dispatch(const wire::FrameHeader& header, wire::Bytes payload)
     if (ReplySink* sink = replies_->Take(header.seq)) {
       sink->OnReply(payload);
     } else {
-      Log(LogLevel::kDebug, "an answer to %s (command %llu) that nobody waits for",
-          opencl::OpcodeName(header.opcode), static_cast<unsigned long long>(header.seq));
+      Log(LogLevel::kDebug, "an answer to %s (command %llu) that nobody waits for", opencl::OpcodeName(header.opcode),
+          static_cast<unsigned long long>(header.seq));
     }
     return;
   }

@@ -26,7 +26,8 @@ inline void Bump(std::atomic<uint64_t>& counter, uint64_t by) {
 bool Encode(const Command& command, std::byte* payload) {
   wire::Writer writer(payload, command.size);
   command.encode(command.message, writer);
-  if (!writer.failed() && writer.written() == command.size) [[likely]] return true;
+  if (!writer.failed() && writer.written() == command.size) [[likely]]
+    return true;
   Log(LogLevel::kError, "%s cannot be sent: its size changed while it was encoded (%zu bytes announced, %zu written)",
       opencl::OpcodeName(command.opcode), command.size, writer.written());
   return false;
@@ -40,10 +41,13 @@ CommandStream::CommandStream(wire::Channel* channel, bool gathers, ReplyTable* r
 
 bool CommandStream::Send(const Command& command, ReplySink* sink) {
   const size_t size = sizeof(FrameHeader) + command.size;
-  if (size > kStackFrame) [[unlikely]] return SendLarge(command, sink);
+  if (size > kStackFrame) [[unlikely]]
+    return SendLarge(command, sink);
   std::byte frame[kStackFrame];
-  if (!Encode(command, frame + sizeof(FrameHeader))) [[unlikely]] return false;
-  if (closed_.load(std::memory_order_acquire)) [[unlikely]] return false;
+  if (!Encode(command, frame + sizeof(FrameHeader))) [[unlikely]]
+    return false;
+  if (closed_.load(std::memory_order_acquire)) [[unlikely]]
+    return false;
   std::lock_guard lock(mutex_);
   return Write(command, frame, size, sink);
 }
@@ -87,7 +91,8 @@ bool CommandStream::Write(const Command& command, std::byte* frame, size_t size,
       Bump(batch_, 1);
       events_->OnUnflushed();
     }
-    if ((seq & kBusyMask) == 0) [[unlikely]] events_->OnBusy();
+    if ((seq & kBusyMask) == 0) [[unlikely]]
+      events_->OnBusy();
     return true;
   }
   // A sink that is not in the table any more has heard of the loss, or is about to: then it counts as sent.

@@ -89,8 +89,8 @@ class CommandStream {
   std::atomic<bool> unflushed_{false};  ///< Written under the mutex.
   std::atomic<uint64_t> batch_{0};      ///< Written under the mutex.
   std::mutex mutex_;
-  uint64_t seq_ = 0;                    ///< Of the last command.
-  std::vector<std::byte> large_;        ///< For frames beyond kStackFrame.
+  uint64_t seq_ = 0;              ///< Of the last command.
+  std::vector<std::byte> large_;  ///< For frames beyond kStackFrame.
 };
 
 }  // namespace hawser::guest

@@ -98,6 +98,7 @@ class WelcomeReader {
   const std::string who_;
   const wire::Deadline deadline_;
   int from_ = -1;  ///< The socket that spoke first.
+  bool heard_both_ = false;
   std::vector<std::byte> bytes_;
   std::vector<Fd> fds_;
 };
@@ -107,14 +108,10 @@ Status WelcomeReader::Wait() {
     pollfd entries[2] = {{sockets_[0], POLLIN, 0}, {sockets_[1], POLLIN, 0}};
     if (from_ >= 0) entries[1 - from_].fd = -1;
     const auto left = deadline_.Left(std::chrono::hours(1));
-    const int ready =
-        ::poll(entries, 2, static_cast<int>(std::chrono::ceil<std::chrono::milliseconds>(left).count()));
+    const int ready = ::poll(entries, 2, static_cast<int>(std::chrono::ceil<std::chrono::milliseconds>(left).count()));
     if (ready < 0 && errno != EINTR) return Status::FromErrno("cannot wait for " + who_);
     if (ready > 0) {
-      // A refusal of the bulk connection is the news even if the command connection was closed with it.
-      if (from_ < 0) from_ = (entries[1].revents & POLLIN) != 0 && (entries[0].revents & POLLHUP) != 0 ? 1
-                             : entries[0].revents != 0                                                 ? 0
-                                                                                                       : 1;
+      if (from_ < 0) from_ = entries[0].revents != 0 ? 0 : 1;
       return {};
     }
     if (deadline_.Passed()) return Status(Code::kTimeout, who_ + " accepted the connection but did not answer");
@@ -130,6 +127,12 @@ Status WelcomeReader::Receive(size_t size) {
     if (!got.ok()) {
       if (got.status().code() == Code::kTimeout) continue;
       if (got.status().code() != Code::kClosed) return got.status();
+      if (bytes_.empty() && !heard_both_ && sockets_[1] >= 0) {
+        // Perhaps the other one says why.
+        heard_both_ = true;
+        from_ = 1 - from_;
+        continue;
+      }
       return Status(Code::kClosed, who_ + " closed the connection during the set-up; its log says why");
     }
     bytes_.insert(bytes_.end(), part.begin(), part.begin() + static_cast<ptrdiff_t>(*got));
@@ -165,8 +168,8 @@ Status CheckWelcome(wire::Bytes payload, const std::string& who, session::Welcom
   }
   if (!decoded) return Status(Code::kProtocol, who + " sent a welcome that cannot be read");
   if (!welcome->accepted) {
-    return Status(Code::kRefused, who + " refused: " +
-                                      (welcome->text.empty() ? "no reason given" : std::string(welcome->text)));
+    return Status(Code::kRefused,
+                  who + " refused: " + (welcome->text.empty() ? "no reason given" : std::string(welcome->text)));
   }
   return {};
 }
@@ -175,8 +178,8 @@ Status CheckWelcome(wire::Bytes payload, const std::string& who, session::Welcom
 void MapHeap(const Fd& memfd, uint64_t size, Connection* connection) {
   struct stat info {};
   const int seals = ::fcntl(memfd.get(), F_GET_SEALS);
-  if (::fstat(memfd.get(), &info) != 0 || info.st_size < 0 || static_cast<uint64_t>(info.st_size) < size ||
-      seals < 0 || (static_cast<unsigned>(seals) & F_SEAL_SHRINK) == 0) {
+  if (::fstat(memfd.get(), &info) != 0 || info.st_size < 0 || static_cast<uint64_t>(info.st_size) < size || seals < 0 ||
+      (static_cast<unsigned>(seals) & F_SEAL_SHRINK) == 0) {
     Log(LogLevel::kWarning, "the server's heap is too small or not sealed; going on without it");
     return;
   }
@@ -238,7 +241,8 @@ Result<Connection> Connect(const Environment& environment, const ConnectTimeouts
   Connection connection;
   connection.endpoint = *endpoint;
   connection.inline_limit = std::min(welcome.inline_limit, wire::kMaxFramePayload / 2);
-  connection.bulk_chunk = welcome.bulk_chunk == 0 ? wire::kMaxBulkChunk : std::min(welcome.bulk_chunk, wire::kMaxBulkChunk);
+  connection.bulk_chunk =
+      welcome.bulk_chunk == 0 ? wire::kMaxBulkChunk : std::min(welcome.bulk_chunk, wire::kMaxBulkChunk);
   connection.session = welcome.session;
   if (shm) {
     if (Status status = UseSharedMemory(std::move(*command), reader.TakeFds(), welcome, &connection); !status.ok()) {

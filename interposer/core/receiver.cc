@@ -168,8 +168,7 @@ void Receiver::StartBackground() {
 void Receiver::Background() {
   const Condition give_way = [](void* context) {
     const auto* self = static_cast<const Receiver*>(context);
-    return self->waiters_.load(std::memory_order_relaxed) != 0 ||
-           self->interest_.load(std::memory_order_relaxed) == 0;
+    return self->waiters_.load(std::memory_order_relaxed) != 0 || self->interest_.load(std::memory_order_relaxed) == 0;
   };
   bool ended = false;
   std::unique_lock lock(mutex_);

@@ -93,13 +93,13 @@ class Receiver {
   bool background_leads_ = false;
   bool background_started_ = false;
   bool background_ended_ = false;
-  bool holding_off_ = false;            ///< The background thread stays away for a while.
+  bool holding_off_ = false;  ///< The background thread stays away for a while.
   bool drain_ = false;
   uint64_t epoch_ = 0;
-  uint64_t waits_ = 0;                  ///< Calls of WaitUntil so far.
+  uint64_t waits_ = 0;  ///< Calls of WaitUntil so far.
   uint32_t sleepers_ = 0;
-  std::atomic<uint32_t> waiters_{0};    ///< Threads in WaitUntil or Exclusively. Written under the mutex.
-  std::atomic<uint32_t> interest_{0};   ///< Written under the mutex.
+  std::atomic<uint32_t> waiters_{0};   ///< Threads in WaitUntil or Exclusively. Written under the mutex.
+  std::atomic<uint32_t> interest_{0};  ///< Written under the mutex.
 };
 
 }  // namespace hawser::guest

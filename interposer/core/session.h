@@ -95,8 +95,8 @@ class Session {
   // ------------------------------------------------------------------ commands
   /// Sends a command. Does not wait, except in strict mode (HAWSER_STRICT=1), where it returns the server's status;
   /// when the command's data follows as a bulk transfer, SendBulk waits and returns the status instead. (A call with
-  /// a reply of its own is sent with SendForReply or Call, or, when it is answered on the bulk channel, not waited for.)
-  /// Otherwise 0, or lost_code() when the session is over. Within delivery it never waits.
+  /// a reply of its own is sent with SendForReply or Call, or, when it is answered on the bulk channel, not waited
+  /// for.) Otherwise 0, or lost_code() when the session is over. Within delivery it never waits.
   template <typename Message>
   int32_t Send(opencl::Opcode opcode, const Message& message) {
     return SendEncoded(opcode, message.SizeOf(), &EncodeThunk<Message>, &message, nullptr, FollowingTransfer(message));
@@ -135,8 +135,8 @@ class Session {
   /// has heard of it already. Not within delivery.
   template <typename Done>
   int32_t WaitUntil(Done&& done) {
-    return WaitUntilErased(
-        [](void* context) { return (*static_cast<std::remove_reference_t<Done>*>(context))(); }, &done);
+    return WaitUntilErased([](void* context) { return (*static_cast<std::remove_reference_t<Done>*>(context))(); },
+                           &done);
   }
   /// Delivers what has arrived; never waits.
   void Poll();
@@ -160,8 +160,8 @@ class Session {
   /// Waits until done() is true, receiving bulk data meanwhile.
   template <typename Done>
   int32_t WaitBulkUntil(Done&& done) {
-    return WaitBulkUntilErased(
-        [](void* context) { return (*static_cast<std::remove_reference_t<Done>*>(context))(); }, &done);
+    return WaitBulkUntilErased([](void* context) { return (*static_cast<std::remove_reference_t<Done>*>(context))(); },
+                               &done);
   }
   /// Nobody waits for this transfer: the bulk receiver thread takes it.
   void ReceiveBulkInBackground();
@@ -209,7 +209,10 @@ class Session {
   /// The bulk transfer that the guest sends behind this command; 0: none.
   template <typename Message>
   static uint64_t FollowingTransfer(const Message& message) {
-    if constexpr (requires { message.transfer; message.data; }) {
+    if constexpr (requires {
+                    message.transfer;
+                    message.data;
+                  }) {
       return message.transfer;
     } else {
       (void)message;

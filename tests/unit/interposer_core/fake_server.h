@@ -77,7 +77,7 @@ struct FakeServerOptions {
   uint32_t bulk_chunk = 64u << 10;
   wire::ShmLayout layout{};
   uint64_t description = opencl::kDescriptionHash;
-  std::string refuse;          ///< Not empty: refuse with this text.
+  std::string refuse;  ///< Not empty: refuse with this text.
   bool refuse_on_bulk = false;
 };
 

@@ -40,8 +40,10 @@ int StatusOfChild(pid_t child) {
   return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
 }
 
-/// Runs `body` in a child; its result is the exit status. The child ends with exit(), as programs do.
-Outcome InProcess(const std::function<int()>& body) {
+/// Runs `body` in a child; its result is the exit status. The child ends with exit(), as programs do. Meanwhile
+/// `serve` runs here on a thread that starts after the fork.
+Outcome InProcess(
+    const std::function<int()>& body, const std::function<void()>& serve = [] {}) {
   int pipe[2];
   EXPECT_EQ(::pipe2(pipe, O_CLOEXEC), 0);
   const pid_t child = ::fork();
@@ -53,12 +55,14 @@ Outcome InProcess(const std::function<int()>& body) {
     ::exit(body());
   }
   ::close(pipe[1]);
+  std::thread serving(serve);
   Outcome outcome;
   char buffer[4096];
   ssize_t got;
   while ((got = ::read(pipe[0], buffer, sizeof(buffer))) > 0) outcome.said.append(buffer, static_cast<size_t>(got));
   ::close(pipe[0]);
   outcome.status = StatusOfChild(child);
+  serving.join();
   return outcome;
 }
 
@@ -122,13 +126,12 @@ TEST(ProcessSession, AWrongUriIsNamed) {
 }
 
 Outcome ConnectTo(FakeServer& server) {
-  std::thread accepting([&] { (void)server.Accept(); });
-  const Outcome outcome = InProcess([&] {
-    ::setenv("HAWSER_SERVER", server.uri().c_str(), 1);
-    return Session::Current() == nullptr ? 0 : 1;
-  });
-  accepting.join();
-  return outcome;
+  return InProcess(
+      [&] {
+        ::setenv("HAWSER_SERVER", server.uri().c_str(), 1);
+        return Session::Current() == nullptr ? 0 : 1;
+      },
+      [&] { (void)server.Accept(); });
 }
 
 TEST(ProcessSession, ARefusalIsQuoted) {
@@ -161,10 +164,12 @@ class ForkTest : public testing::TestWithParam<wire::Transport> {};
 // One thread waits for an answer while another forks: the parent goes on, the child has a session of its own, and the
 // parent's connection is not held open by the child.
 TEST_P(ForkTest, TheParentGoesOnAndTheChildConnectsAfresh) {
+#if defined(__SANITIZE_THREAD__)
+  GTEST_SKIP() << "ThreadSanitizer cannot follow threads that a child of fork() starts";
+#endif
   FakeServer server(GetParam());
   std::unique_ptr<Peer> first, second;
-  std::atomic<int> answers{0};
-  std::thread serving([&] {
+  const auto serve = [&] {
     first = server.Accept();
     FrameHeader header;
     std::vector<std::byte> payload;
@@ -185,39 +190,40 @@ TEST_P(ForkTest, TheParentGoesOnAndTheChildConnectsAfresh) {
     status.status = 56;
     first->Reply(header, status);
     EXPECT_FALSE(first->Next(&header, &payload));
-  });
-  const Outcome outcome = InProcess([&] {
-    ::setenv("HAWSER_SERVER", server.uri().c_str(), 1);
-    Session* session = Session::Current();
-    if (session == nullptr || Session::IfConnected() != session) return 1;
-    std::atomic<int32_t> waited{0};
-    std::thread waiter([&] { waited = Finish(session, 1); });
-    while (session->stats().waits == 0) std::this_thread::yield();
-    session->AddListener();  // A thread of the library's own.
-    std::this_thread::sleep_for(std::chrono::milliseconds(5));
-    const pid_t child = ::fork();
-    if (child == 0) {
-      // The parent's session is over here, silently, and nothing of it can block.
-      if (!session->lost() || Session::IfConnected() != nullptr) ::_exit(2);
-      if (Finish(session, 1) != Session::lost_code()) ::_exit(3);
-      session->Flush();
-      session->Poll();
-      session->Wake();
-      session->PostCallback([] {});
-      session->FreeId(session->NewId(1));
-      session->CancelBulk(1);
-      if (session->WaitBulkUntil([] { return false; }) != Session::lost_code()) ::_exit(4);
-      Session* own = Session::Current();
-      if (own == nullptr || own == session) ::_exit(5);
-      ::exit(Finish(own, 1) == 77 ? 0 : 6);
-    }
-    const int status = StatusOfChild(child);
-    waiter.join();
-    if (status != 0) return 10 + status;
-    if (waited != 55) return 7;
-    return Finish(session, 1) == 56 ? 0 : 8;
-  });
-  serving.join();
+  };
+  const Outcome outcome = InProcess(
+      [&] {
+        ::setenv("HAWSER_SERVER", server.uri().c_str(), 1);
+        Session* session = Session::Current();
+        if (session == nullptr || Session::IfConnected() != session) return 1;
+        std::atomic<int32_t> waited{0};
+        std::thread waiter([&] { waited = Finish(session, 1); });
+        while (session->stats().waits == 0) std::this_thread::yield();
+        session->AddListener();  // A thread of the library's own.
+        std::this_thread::sleep_for(std::chrono::milliseconds(5));
+        const pid_t child = ::fork();
+        if (child == 0) {
+          // The parent's session is over here, silently, and nothing of it can block.
+          if (!session->lost() || Session::IfConnected() != nullptr) ::_exit(2);
+          if (Finish(session, 1) != Session::lost_code()) ::_exit(3);
+          session->Flush();
+          session->Poll();
+          session->Wake();
+          session->PostCallback([] {});
+          session->FreeId(session->NewId(1));
+          session->CancelBulk(1);
+          if (session->WaitBulkUntil([] { return false; }) != Session::lost_code()) ::_exit(4);
+          Session* own = Session::Current();
+          if (own == nullptr || own == session) ::_exit(5);
+          ::exit(Finish(own, 1) == 77 ? 0 : 6);
+        }
+        const int status = StatusOfChild(child);
+        waiter.join();
+        if (status != 0) return 10 + status;
+        if (waited != 55) return 7;
+        return Finish(session, 1) == 56 ? 0 : 8;
+      },
+      serve);
   EXPECT_EQ(outcome.status, 0) << outcome.said;
   EXPECT_EQ(outcome.said, "");
 }
@@ -225,32 +231,33 @@ TEST_P(ForkTest, TheParentGoesOnAndTheChildConnectsAfresh) {
 // The child does nothing with the library and outlives the parent: the parent's session ends all the same.
 TEST_P(ForkTest, ASilentChildDoesNotKeepTheParentsSession) {
   FakeServer server(GetParam());
-  std::thread serving([&] {
+  const auto serve = [&] {
     const auto peer = server.Accept();
     FrameHeader header;
     std::vector<std::byte> payload;
     opencl::Status status;
     status.status = 1;
     while (peer->Next(&header, &payload)) peer->Reply(header, status);  // Until the stream ends.
-  });
+  };
   int hold[2];
   ASSERT_EQ(::pipe2(hold, O_CLOEXEC), 0);
-  const Outcome outcome = InProcess([&] {
-    ::setenv("HAWSER_SERVER", server.uri().c_str(), 1);
-    Session* session = Session::Current();
-    if (session == nullptr || Finish(session, 1) != 1) return 1;
-    if (::fork() == 0) {
-      // Until the test lets go.
-      ::close(hold[1]);
-      ::close(STDERR_FILENO);
-      char byte;
-      (void)!::read(hold[0], &byte, 1);
-      ::_exit(0);
-    }
-    return 0;
-  });
+  const Outcome outcome = InProcess(
+      [&] {
+        ::setenv("HAWSER_SERVER", server.uri().c_str(), 1);
+        Session* session = Session::Current();
+        if (session == nullptr || Finish(session, 1) != 1) return 1;
+        if (::fork() == 0) {
+          // Until the test lets go.
+          ::close(hold[1]);
+          ::close(STDERR_FILENO);
+          char byte;
+          (void)!::read(hold[0], &byte, 1);
+          ::_exit(0);
+        }
+        return 0;
+      },
+      serve);
   EXPECT_EQ(outcome.status, 0) << outcome.said;
-  serving.join();
   ::close(hold[0]);
   ::close(hold[1]);
 }
@@ -266,7 +273,7 @@ TEST(ProcessSession, ExitFromAnyThreadWritesTheStatistics) {
   FakeServer server(wire::Transport::kUnix);
   const std::string path = testing::TempDir() + "/hawser-stats-" + std::to_string(::getpid());
   std::unique_ptr<Peer> peer;
-  std::thread serving([&] {
+  const auto serve = [&] {
     peer = server.Accept();
     int seen = 0;
     FrameHeader header;
@@ -274,20 +281,21 @@ TEST(ProcessSession, ExitFromAnyThreadWritesTheStatistics) {
     while (peer->Next(&header, &payload)) {
       if (++seen == 1) peer->Reply(header, opencl::Status());
     }
-  });
-  const Outcome outcome = InProcess([&] {
-    ::setenv("HAWSER_SERVER", server.uri().c_str(), 1);
-    ::setenv("HAWSER_STATS", path.c_str(), 1);
-    Session* session = Session::Current();
-    if (session == nullptr || Finish(session, 1) != 0) return 1;
-    session->AddListener();
-    std::thread([session] { (void)Finish(session, 2); }).detach();
-    std::thread([session] { (void)session->WaitBulkUntil([] { return false; }); }).detach();
-    while (session->stats().waits < 3) std::this_thread::yield();
-    std::thread([] { ::exit(9); }).join();
-    return 2;
-  });
-  serving.join();
+  };
+  const Outcome outcome = InProcess(
+      [&] {
+        ::setenv("HAWSER_SERVER", server.uri().c_str(), 1);
+        ::setenv("HAWSER_STATS", path.c_str(), 1);
+        Session* session = Session::Current();
+        if (session == nullptr || Finish(session, 1) != 0) return 1;
+        session->AddListener();
+        std::thread([session] { (void)Finish(session, 2); }).detach();
+        std::thread([session] { (void)session->WaitBulkUntil([] { return false; }); }).detach();
+        while (session->stats().waits < 3) std::this_thread::yield();
+        std::thread([] { ::exit(9); }).join();
+        return 2;
+      },
+      serve);
   EXPECT_EQ(outcome.status, 9) << outcome.said;
   EXPECT_EQ(outcome.said, "");
   std::stringstream text;
@@ -304,22 +312,22 @@ TEST(ProcessSession, DescriptorsAreCloseOnExec) {
     if (transport == wire::Transport::kShm) options.heap_size = 1u << 20;
     FakeServer server(transport, options);
     std::unique_ptr<Peer> peer;
-    std::thread accepting([&] { peer = server.Accept(); });
-    const Outcome outcome = InProcess([&] {
-      ::setenv("HAWSER_SERVER", server.uri().c_str(), 1);
-      bool before[256];
-      for (int fd = 0; fd < 256; ++fd) before[fd] = ::fcntl(fd, F_GETFD) >= 0;
-      if (Session::Current() == nullptr) return 1;
-      int found = 0;
-      for (int fd = 0; fd < 256; ++fd) {
-        const int flags = ::fcntl(fd, F_GETFD);
-        if (flags < 0 || before[fd]) continue;
-        ++found;
-        if ((flags & FD_CLOEXEC) == 0) return 2;
-      }
-      return found != 0 ? 0 : 3;
-    });
-    accepting.join();
+    const Outcome outcome = InProcess(
+        [&] {
+          ::setenv("HAWSER_SERVER", server.uri().c_str(), 1);
+          bool before[256];
+          for (int fd = 0; fd < 256; ++fd) before[fd] = ::fcntl(fd, F_GETFD) >= 0;
+          if (Session::Current() == nullptr) return 1;
+          int found = 0;
+          for (int fd = 0; fd < 256; ++fd) {
+            const int flags = ::fcntl(fd, F_GETFD);
+            if (flags < 0 || before[fd]) continue;
+            ++found;
+            if ((flags & FD_CLOEXEC) == 0) return 2;
+          }
+          return found != 0 ? 0 : 3;
+        },
+        [&] { peer = server.Accept(); });
     EXPECT_EQ(outcome.status, 0) << outcome.said;
   }
 }

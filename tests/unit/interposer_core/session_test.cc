@@ -38,6 +38,14 @@ uint64_t QueueOf(wire::Bytes payload) {
   return reader.Get<uint64_t>();
 }
 
+/// Sessions are never destroyed, and may speak to their sinks as long as they live.
+template <typename T>
+T& Immortal() {
+  static auto* all = new std::vector<T*>();
+  all->push_back(new T());
+  return *all->back();
+}
+
 class SessionTest : public testing::TestWithParam<wire::Transport> {};
 
 TEST_P(SessionTest, CallReturnsTheReply) {
@@ -157,6 +165,7 @@ TEST_P(SessionTest, StrictModeWaitsForTheVerdictBehindTheData) {
   message.transfer = session->NewTransfer();
   EXPECT_EQ(session->Send(message), 0);
   EXPECT_EQ(session->SendBulk(message.transfer, data), -61);
+  peer->Stop();
   EXPECT_EQ(got, data);
   EXPECT_EQ(transfer, message.transfer);
 }
@@ -170,7 +179,8 @@ TEST_P(SessionTest, AnswersReachManyWaitersInAnyOrder) {
     const bool company = header.opcode == static_cast<uint16_t>(Opcode::kFlush);
     if (!company) kept.emplace_back(header, QueueOf(payload));
     if (!company && kept.size() < 5) return;
-    for (; !kept.empty(); kept.pop_back()) peer->Reply(kept.back().first, StatusOf(static_cast<int32_t>(kept.back().second)));
+    for (; !kept.empty(); kept.pop_back())
+      peer->Reply(kept.back().first, StatusOf(static_cast<int32_t>(kept.back().second)));
   });
   std::vector<std::thread> threads;
   std::atomic<int> wrong{0}, finished{0};
@@ -194,6 +204,7 @@ TEST_P(SessionTest, AnswersReachManyWaitersInAnyOrder) {
     std::this_thread::sleep_for(std::chrono::milliseconds(1));
   }
   for (std::thread& thread : threads) thread.join();
+  peer->Stop();
   EXPECT_EQ(wrong.load(), 0);
 }
 
@@ -235,6 +246,7 @@ TEST_P(SessionTest, OneThreadSendsAnotherWaitsTenThousandTimes) {
     changed.wait(lock, [&] { return answered == i; });
   }
   waiting.join();
+  peer->Stop();
 }
 
 // A leader that is parked on the channel sees a condition that another thread fulfils.
@@ -276,9 +288,9 @@ struct CountingNotices final : NoticeSink {
 TEST_P(SessionTest, LossReachesEverybodyOnce) {
   FakeServer server(GetParam());
   auto [session, peer] = server.Connect();
-  CountingNotices notices;
+  auto& notices = Immortal<CountingNotices>();
   session->SetNoticeSink(&notices);
-  CountingReply unwaited;
+  auto& unwaited = Immortal<CountingReply>();
   ASSERT_EQ(session->SendForReply(Opcode::kFinish, FinishOf(1), &unwaited), 0);
   std::vector<std::thread> threads;
   std::atomic<int> lost{0};
@@ -317,7 +329,7 @@ TEST_P(SessionTest, LossReachesEverybodyOnce) {
 TEST_P(SessionTest, LossIsToldWithoutAWaiter) {
   FakeServer server(GetParam());
   auto [session, peer] = server.Connect();
-  CountingNotices notices;
+  auto& notices = Immortal<CountingNotices>();
   session->SetNoticeSink(&notices);
   session->AddListener();
   peer->Stop();
@@ -328,7 +340,7 @@ TEST_P(SessionTest, LossIsToldWithoutAWaiter) {
 TEST_P(SessionTest, LossFoundBySendingIsTold) {
   FakeServer server(GetParam());
   auto [session, peer] = server.Connect();
-  CountingNotices notices;
+  auto& notices = Immortal<CountingNotices>();
   session->SetNoticeSink(&notices);
   peer->Stop();
   while (session->Send(FlushOf(1)) == 0) session->Flush();
@@ -339,7 +351,7 @@ TEST_P(SessionTest, LossFoundBySendingIsTold) {
 TEST_P(SessionTest, TheServersReasonIsKept) {
   FakeServer server(GetParam());
   auto [session, peer] = server.Connect();
-  CountingNotices notices;
+  auto& notices = Immortal<CountingNotices>();
   session->SetNoticeSink(&notices);
   opencl::SessionLost notice;
   notice.reason = "the worker was stopped";
@@ -352,7 +364,7 @@ TEST_P(SessionTest, TheServersReasonIsKept) {
 TEST_P(SessionTest, NoticesGoToTheSinkAndStrayAnswersNowhere) {
   FakeServer server(GetParam());
   auto [session, peer] = server.Connect();
-  CountingNotices notices;
+  auto& notices = Immortal<CountingNotices>();
   session->SetNoticeSink(&notices);
   peer->Send(static_cast<uint16_t>(Opcode::kFinish), 12345, StatusOf(0));
   opencl::Released released;
@@ -411,7 +423,8 @@ TEST_P(SessionTest, CallbacksMayCallTheServerAndRunInOrder) {
     Session* session = nullptr;
     std::atomic<uint64_t> next{0};
     std::atomic<int> wrong{0};
-  } sink;
+  };
+  auto& sink = Immortal<Sink>();
   sink.session = session;
   session->SetNoticeSink(&sink);
   session->AddListener();
@@ -434,7 +447,7 @@ TEST_P(SessionTest, CallbacksMayCallTheServerAndRunInOrder) {
 TEST_P(SessionTest, NoticesAreDrainedWhileNobodyWaits) {
   FakeServer server(GetParam());
   auto [session, peer] = server.Connect();
-  CountingNotices notices;
+  auto& notices = Immortal<CountingNotices>();
   session->SetNoticeSink(&notices);
   peer->Serve([&](const FrameHeader&, wire::Bytes) { peer->Notify(opencl::EventStatus()); });
   for (uint64_t i = 0; notices.notices < 10'000; ++i) ASSERT_EQ(session->Send(FlushOf(i)), 0);
