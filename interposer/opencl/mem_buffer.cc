@@ -20,6 +20,9 @@ uint64_t HeapRoom(cl_context context, size_t size) {
   return session->HeapAllocate(size);
 }
 
+/// The buffer lies over a piece of shared virtual memory, which kernels see under both names.
+bool IsSvm(cl_mem mem) { return mem->host_ptr != nullptr && IsSvmRange(mem->context, mem->host_ptr, mem->size); }
+
 cl_int SendCreate(cl_mem mem, const void* contents) {
   guest::Session* session = mem->session;
   opencl::CreateBuffer message;
@@ -28,6 +31,11 @@ cl_int SendCreate(cl_mem mem, const void* contents) {
   message.flags = mem->flags;
   message.size = mem->size;
   message.heap_offset = mem->heap_offset;
+  if (IsSvm(mem)) {
+    // The device's bytes are the truth: the host may have touched its copy only while it was mapped.
+    message.svm_address = reinterpret_cast<uintptr_t>(mem->host_ptr);
+    return session->Send(message);
+  }
   if (mem->owns_heap) {
     if (contents != nullptr) std::memcpy(session->heap_base() + mem->heap_offset, contents, mem->size);
     return session->Send(message);
@@ -69,7 +77,7 @@ cl_mem CL_API_CALL clCreateBufferWithProperties(cl_context context, const cl_mem
   KeepMemProperties(mem, properties);
   mem->size = size;
   if ((flags & CL_MEM_USE_HOST_PTR) != 0) mem->host_ptr = host_ptr;
-  mem->heap_offset = HeapRoom(context, size);
+  if (!IsSvm(mem)) mem->heap_offset = HeapRoom(context, size);
   mem->owns_heap = mem->heap_offset != guest::Session::kNoHeap;
   return ReturnMem(mem, SendCreate(mem, host_ptr), errcode_ret);
 }

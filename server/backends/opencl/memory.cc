@@ -62,7 +62,13 @@ int32_t OpenClBackend::MakeBuffer(const opencl::CreateBuffer& message, Memory* m
   if (context == nullptr) return status;
 
   cl_mem_flags flags = message.flags & ~kHostFlags;
-  if (message.heap_offset != kNotInHeap) {
+  if (message.svm_address != 0) {
+    if (message.size == 0 || !svm_->Contains(message.svm_address, message.size)) {
+      return Explain(CL_INVALID_HOST_PTR, "the address is in no live SVM allocation of the session");
+    }
+    data = SvmRanges::Pointer(message.svm_address);
+    flags |= CL_MEM_USE_HOST_PTR;
+  } else if (message.heap_offset != kNotInHeap) {
     const Heap& heap = services_.heap;
     if (heap.base == nullptr || message.heap_offset % kHeapAlignment != 0 || message.size == 0 ||
         !InRange(message.heap_offset, message.size, heap.size)) {
