@@ -3,10 +3,11 @@
 
 #include <arpa/inet.h>
 #include <fcntl.h>
-#include <linux/vm_sockets.h>
 #include <netinet/in.h>
 #include <sys/socket.h>
 #include <unistd.h>
+// Needs sockaddr, and does not declare it on every distribution.
+#include <linux/vm_sockets.h>
 
 #include <cstring>
 #include <utility>

@@ -2,7 +2,6 @@
 #include "wire/socket.h"
 
 #include <fcntl.h>
-#include <linux/vm_sockets.h>
 #include <netdb.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
@@ -12,6 +11,8 @@
 #include <sys/un.h>
 #include <time.h>
 #include <unistd.h>
+// Needs sockaddr, and does not declare it on every distribution.
+#include <linux/vm_sockets.h>
 
 #include <algorithm>
 #include <cerrno>
