@@ -53,8 +53,6 @@ Status OpenLog(LogLevel level, const std::string& file) {
   return {};
 }
 
-void SetLogLevel(LogLevel level) { spdlog::default_logger_raw()->set_level(ToSpdlog(level)); }
-
 void Log(LogLevel level, std::string_view text) {
   spdlog::default_logger_raw()->log(ToSpdlog(level), spdlog::string_view_t(text.data(), text.size()));
 }

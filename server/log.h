@@ -15,9 +15,8 @@ enum class LogLevel { kError, kWarning, kInfo, kDebug };
 /// "error", "warning", "info", "debug"; kInvalid for other names.
 wire::Result<LogLevel> ParseLogLevel(std::string_view name);
 
-/// Where the log goes: a file that is appended to, or stderr when `file` is empty.
+/// Where the log goes: a file that is appended to, or stderr when `file` is empty. May be called again.
 wire::Status OpenLog(LogLevel level, const std::string& file);
-void SetLogLevel(LogLevel level);
 
 /// One line, written before the call returns.
 void Log(LogLevel level, std::string_view text);

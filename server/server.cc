@@ -144,7 +144,10 @@ void Server::ReloadConfig() {
   config_ = std::move(*config);
   tenants_ = TenantTable(config_);
   admission_.SetMaxSessions(config_.max_sessions);
-  SetLogLevel(config_.log_level);
+  // Also for whoever moved the log file away.
+  if (Status status = OpenLog(config_.log_level, config_.log_file); !status.ok()) {
+    Log(LogLevel::kError, status.text());
+  }
   BuildWorkerCommand();
   Log(LogLevel::kInfo, "read the configuration again: tenants, limits and log level are as it says now");
 }

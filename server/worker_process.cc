@@ -43,6 +43,13 @@ Result<Fd> WriteSettings(const WorkerSettings& settings) {
   return Lift(fd.get(), "settings");
 }
 
+void FillIn(std::string* variable, const std::string& tenant) {
+  constexpr std::string_view kMark = "{tenant}";
+  for (size_t at = 0; (at = variable->find(kMark, at)) != std::string::npos; at += tenant.size()) {
+    variable->replace(at, kMark.size(), tenant);
+  }
+}
+
 /// posix_spawn's two opaque objects, released in any case.
 class SpawnPlan {
  public:
@@ -120,7 +127,9 @@ Result<WorkerProcess> SpawnWorker(const WorkerCommand& command, const WorkerSett
     plan.Give(bulk.get(), kBulkFd);
   }
   plan.OwnGroupAndSignals();
-  Result<pid_t> pid = plan.Run(command.path, command.environment);
+  std::vector<std::string> environment = command.environment;
+  for (std::string& variable : environment) FillIn(&variable, TenantFileName(settings.tenant));
+  Result<pid_t> pid = plan.Run(command.path, std::move(environment));
   if (!pid.ok()) return pid.status();
   WorkerProcess worker;
   worker.pid = *pid;
@@ -133,6 +142,15 @@ Result<WorkerProcess> SpawnWorker(const WorkerCommand& command, const WorkerSett
     return status;
   }
   return worker;
+}
+
+std::string TenantFileName(const std::string& tenant) {
+  std::string name = tenant;
+  for (char& c : name) {
+    const bool plain = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '-' || c == '_';
+    if (!plain) c = '_';
+  }
+  return name.empty() ? "_" : name;
 }
 
 bool WorkerEnd::expected() const { return !killed && (code == kGuestLeft || code == kStopped); }

@@ -24,7 +24,8 @@ struct WorkerProcess {
 /// How to start workers.
 struct WorkerCommand {
   std::string path;
-  std::vector<std::string> environment;  ///< KEY=VALUE
+  /// KEY=VALUE; "{tenant}" stands for the tenant's name, so that each can have a compiler cache of its own.
+  std::vector<std::string> environment;
 };
 
 /// Starts one. `bulk` is -1 over shared memory. The descriptors stay the caller's.
@@ -43,6 +44,9 @@ struct WorkerEnd {
 
 /// Takes the end of a worker whose pidfd is readable, and kills what is left of its process group.
 wire::Result<WorkerEnd> ReapWorker(const WorkerProcess& worker);
+
+/// A tenant's name as one component of a path.
+std::string TenantFileName(const std::string& tenant);
 
 /// This process's environment with `added` on top, without what must not reach a worker.
 std::vector<std::string> WorkerEnvironment(const std::vector<std::pair<std::string, std::string>>& added);

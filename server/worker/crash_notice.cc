@@ -9,7 +9,6 @@
 #include <cstring>
 #include <string_view>
 
-#include "server/worker_settings.h"
 #include "wire/frame.h"
 
 namespace hawser::server {
@@ -19,13 +18,12 @@ struct Course {
   int signal;
   std::string_view reason;
 };
-constexpr std::array<Course, 6> kCourses{{
+constexpr std::array<Course, 5> kCourses{{
     {SIGSEGV, "the device's process crashed (SIGSEGV): a kernel or the driver touched memory that is not its own"},
     {SIGBUS, "the device's process crashed (SIGBUS): a kernel or the driver touched memory that does not exist"},
     {SIGILL, "the device's process crashed (SIGILL): a kernel or the driver ran an illegal instruction"},
     {SIGFPE, "the device's process crashed (SIGFPE): a kernel or the driver divided by zero"},
     {SIGABRT, "the device's process aborted (SIGABRT): the driver found itself in an impossible state"},
-    {SIGTERM, "the server was stopped"},
 }};
 
 /// Ready before anything happens: a signal handler may not allocate.
@@ -50,7 +48,6 @@ void OnSignal(int signal) {
       replies->TrySendRaw({frames[i].bytes.data(), frames[i].size});
     }
   }
-  if (signal == SIGTERM) ::_exit(kStopped);
   ::alarm(0);
   ::raise(signal);  // SA_RESETHAND restored the default course.
 }

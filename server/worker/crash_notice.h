@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A last word to the guest when the worker crashes or is stopped.
+// A last word to the guest when the worker crashes.
 //
 // Best effort from a signal handler: only if the command channel is neither locked nor full. Then
 // the signal takes its default course, so that hawserd sees and logs it.
@@ -10,9 +10,9 @@
 
 namespace hawser::server {
 
-/// Handles SIGSEGV, SIGBUS, SIGILL, SIGFPE, SIGABRT (on an alternate stack of the calling thread) and
-/// SIGTERM (exits with kStopped). Call before the OpenCL platforms are loaded: those that handle
-/// faults of their own threads then come first and hand the rest over.
+/// Handles SIGSEGV, SIGBUS, SIGILL, SIGFPE and SIGABRT, on an alternate stack of the calling thread.
+/// Call before the OpenCL platforms are loaded: those that handle faults of their own threads then
+/// come first and hand the rest over.
 void InstallCrashHandlers();
 
 /// Where the last word goes from now on; null: nowhere.

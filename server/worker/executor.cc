@@ -40,6 +40,13 @@ Executor::Executor(wire::Channel* commands, Backend* backend, Replies* replies, 
     : commands_(commands), backend_(backend), replies_(replies), log_(log), spin_(spin), reader_(commands) {}
 
 Executor::End Executor::Run() {
+  const End end = Loop();
+  // Another thread may be telling the guest at this moment.
+  if (end == End::kLost) lost_.wait(false, std::memory_order_acquire);
+  return end;
+}
+
+Executor::End Executor::Loop() {
   FrameHeader header;
   Bytes payload;
   Status status;
@@ -55,7 +62,7 @@ Executor::End Executor::Run() {
         (void)commands_->WaitReadable(spin_, std::nullopt);
         break;
       case FrameReader::Next::kClosed:
-        if (lost_.load(std::memory_order_acquire)) return End::kLost;
+        if (ending_.load(std::memory_order_acquire)) return End::kLost;
         if (reader_.buffered() != 0) log_->Write("info", "the guest left in the middle of a command");
         return End::kGuestLeft;
       case FrameReader::Next::kError:
@@ -113,14 +120,21 @@ void Executor::Report(const FrameHeader& header, int32_t status, const std::stri
   replies_->Notify(notice, false);
 }
 
-void Executor::Lose(const std::string& reason, bool tell_guest) {
-  if (lost_.exchange(true, std::memory_order_acq_rel)) return;
-  log_->Write("error", "the session ends: " + reason);
+void Executor::Lose(const std::string& reason, bool tell_guest) { EndSession("error", reason, tell_guest); }
+
+void Executor::Stop(const std::string& reason) { EndSession("info", reason, /*tell_guest=*/true); }
+
+void Executor::EndSession(std::string_view level, const std::string& reason, bool tell_guest) {
+  if (ending_.exchange(true, std::memory_order_acq_rel)) return;
+  log_->Write(level, "the session ends: " + reason);
   if (tell_guest) {
     opencl::SessionLost notice;
     notice.reason = std::string_view(reason).substr(0, 4096);
     replies_->Notify(notice, true);
   }
+  // Only now, because the process may end as soon as the executor sees it.
+  lost_.store(true, std::memory_order_release);
+  lost_.notify_all();
   commands_->Shutdown();
 }
 

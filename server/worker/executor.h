@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 // Runs a guest's commands, one after the other, in the guest's order.
 //
-// Threads: Run() is the executor thread. Lose() may be called from any thread.
+// Threads: Run() is the executor thread. Lose() and Stop() may be called from any thread.
 #ifndef HAWSER_SERVER_WORKER_EXECUTOR_H_
 #define HAWSER_SERVER_WORKER_EXECUTOR_H_
 
 #include <atomic>
 #include <cstdint>
-#include <mutex>
 #include <string>
+#include <string_view>
 
 #include "server/worker/backend.h"
 #include "server/worker/services.h"
@@ -34,13 +34,17 @@ class Executor {
   /// Ends the session from any thread: logs the reason, tells the guest (unless its side is stuck),
   /// wakes the executor. The first reason counts.
   void Lose(const std::string& reason, bool tell_guest = true);
+  /// As Lose(), for a reason that is nobody's fault.
+  void Stop(const std::string& reason);
 
   /// Commands executed. Executor thread only.
   uint64_t executed() const { return next_seq_ - 1; }
 
  private:
+  End Loop();
   /// False when the frame cannot be accepted; the session has then been lost.
   bool Execute(const wire::FrameHeader& header, wire::Bytes payload);
+  void EndSession(std::string_view level, const std::string& reason, bool tell_guest);
   void Report(const wire::FrameHeader& header, int32_t status, const std::string& refusal);
 
   wire::Channel* const commands_;
@@ -51,7 +55,8 @@ class Executor {
   wire::FrameReader reader_;
   uint64_t next_seq_ = 1;
   std::string error_;  ///< Reused, so that a good command allocates nothing.
-  std::atomic<bool> lost_{false};
+  std::atomic<bool> ending_{false};  ///< Somebody has begun to end the session.
+  std::atomic<bool> lost_{false};    ///< The guest was told.
 };
 
 }  // namespace hawser::server

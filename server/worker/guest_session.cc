@@ -5,8 +5,7 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <array>
-#include <cstring>
+#include <chrono>
 #include <utility>
 #include <vector>
 
@@ -117,8 +116,11 @@ void GuestSession::StartServices() {
         if (status.code() == Code::kClosed) return command_->Shutdown();
         executor_->Lose(status.text(), /*tell_guest=*/false);
       });
+  // Looking at a socket is a system call; looking at a ring is a load.
+  constexpr uint32_t kMaxSocketSpin = 20;
+  const uint32_t spin = shm_ != nullptr ? settings_.spin_us : std::min(settings_.spin_us, kMaxSocketSpin);
   executor_ = std::make_unique<Executor>(command_.get(), backend_, replies_.get(), log_,
-                                         wire::SpinPolicy{std::chrono::microseconds(settings_.spin_us)});
+                                         wire::SpinPolicy{std::chrono::microseconds(spin)});
   ChannelBulkReceiver::Options receive;
   receive.staging_memory = settings_.staging_memory;
   bulk_in_ = std::make_unique<ChannelBulkReceiver>(bulk_.get(), receive, [this](const std::string& violation) {

@@ -40,7 +40,8 @@ class GuestSession {
   /// Ends the channels, so that every thread that waits on them returns.
   void Shutdown();
 
-  ChannelReplies* replies() { return replies_.get(); }
+  /// Ends the session from another thread and tells the guest why.
+  void Stop(const std::string& reason) { executor_->Stop(reason); }
 
  private:
   GuestSession(const WorkerSettings& settings, Backend* backend, SessionLog* log)

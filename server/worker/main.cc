@@ -8,7 +8,9 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <string>
+#include <thread>
 
 #include "server/worker/crash_notice.h"
 #include "server/worker/guest_session.h"
@@ -60,7 +62,43 @@ Status Harden(const WorkerSettings& settings) {
   return DropPrivileges(settings);
 }
 
+/// hawserd stops a worker with SIGTERM, which is blocked in every thread and taken by this one: from
+/// here the guest can be told properly, whatever the executor is doing.
+class StopWatcher {
+ public:
+  /// Before any thread starts.
+  static void BlockSignal() {
+    const sigset_t set = Signals();
+    ::pthread_sigmask(SIG_BLOCK, &set, nullptr);
+  }
+  void Start(GuestSession* session) {
+    std::thread([this, session] {
+      const sigset_t set = Signals();
+      int signal = 0;
+      while (::sigwait(&set, &signal) != 0) {
+      }
+      stopped_ = true;
+      session->Stop("the server was stopped");
+      // An executor that is in the middle of something long does not come back in time.
+      ::sleep(1);
+      ::_exit(kStopped);
+    }).detach();
+  }
+  bool stopped() const { return stopped_; }
+
+ private:
+  static sigset_t Signals() {
+    sigset_t set;
+    ::sigemptyset(&set);
+    ::sigaddset(&set, SIGTERM);
+    return set;
+  }
+
+  std::atomic<bool> stopped_{false};
+};
+
 int Main() {
+  StopWatcher::BlockSignal();
   Result<WorkerSettings> settings = ReadSettings();
   SessionLog log;
   if (!settings.ok()) {
@@ -89,11 +127,11 @@ int Main() {
     log.Write("error", session.status().text());
     return kStartFailed;
   }
-  switch ((*session)->Run()) {
-    case Executor::End::kGuestLeft: ::_exit(kGuestLeft);
-    case Executor::End::kLost: ::_exit(kProtocolError);
-  }
-  ::_exit(kStartFailed);
+  StopWatcher watcher;
+  watcher.Start(session->get());
+  // Out at once, with everything that still runs.
+  if ((*session)->Run() == Executor::End::kGuestLeft) ::_exit(kGuestLeft);
+  ::_exit(watcher.stopped() ? kStopped : kProtocolError);
 }
 
 }  // namespace

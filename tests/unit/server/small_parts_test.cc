@@ -212,6 +212,13 @@ TEST(WorkerEnvironment, KeepsGuestsSettingsAwayFromWorkers) {
   for (const char* name : {"HAWSER_SERVER", "HAWSER_TOKEN", "HAWSER_TEST_KEPT", "OCL_ICD_VENDORS"}) ::unsetenv(name);
 }
 
+TEST(TenantFileName, IsOneComponentOfAPath) {
+  EXPECT_EQ(TenantFileName("alice-2"), "alice-2");
+  EXPECT_EQ(TenantFileName("../../etc"), "______etc");
+  EXPECT_EQ(TenantFileName(".."), "__");
+  EXPECT_EQ(TenantFileName(""), "_");
+}
+
 TEST(WorkerEnd, SaysWhatHappened) {
   EXPECT_NE((WorkerEnd{true, 11}).ToString().find("SIGSEGV"), std::string::npos);
   EXPECT_FALSE((WorkerEnd{true, 11}).expected());

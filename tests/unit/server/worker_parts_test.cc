@@ -3,6 +3,8 @@
 #include <gtest/gtest.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <signal.h>
+#include <sys/prctl.h>
 #include <sys/ptrace.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
@@ -141,6 +143,22 @@ TEST(Sandbox, LeavesWhatCompilersNeed) {
     bool thread_ran = false;
     std::thread([&] { thread_ran = true; }).join();
     return thread_ran ? 0 : 3;
+  });
+  EXPECT_EQ(result, 0);
+}
+
+TEST(Sandbox, BecomesAnotherUser) {
+  if (::geteuid() != 0) GTEST_SKIP() << "only root can change its user";
+  const int result = InChild([] {
+    WorkerSettings settings;
+    settings.server_pid = ::getppid();
+    settings.run_as_uid = settings.run_as_gid = 65534;
+    if (!DropPrivileges(settings).ok()) return 1;
+    if (::getuid() != 65534 || ::geteuid() != 65534 || ::getgid() != 65534) return 2;
+    if (::setuid(0) == 0) return 3;
+    int signal = 0;
+    if (::prctl(PR_GET_PDEATHSIG, &signal) != 0 || signal != SIGKILL) return 4;
+    return 0;
   });
   EXPECT_EQ(result, 0);
 }

@@ -113,8 +113,9 @@ TEST_P(GuestSessionTest, Welcomes) {
   EXPECT_EQ(welcome.heap_size, GetParam() == Transport::kShm ? 1u << 20 : 0u);
 }
 
-TEST_P(GuestSessionTest, SharesItsHeap) {
-  if (GetParam() != Transport::kShm) GTEST_SKIP() << "a heap needs shared memory";
+class SharedMemoryTest : public GuestSessionTest {};
+
+TEST_P(SharedMemoryTest, SharesItsHeap) {
   settings_.device_memory = 100'000;
   Start();
   EXPECT_EQ(guest_->welcome().heap_size, 98'304u) << "whole pages within the limit";
@@ -405,6 +406,7 @@ TEST_P(HostileGuestTest, ReuseOfATransferIsAnErrorOfThatCommand) {
 constexpr auto kAll = [](const auto& test) { return std::string(wire::TransportName(test.param)); };
 INSTANTIATE_TEST_SUITE_P(Transports, GuestSessionTest,
                          ::testing::Values(Transport::kShm, Transport::kUnix, Transport::kTcp), kAll);
+INSTANTIATE_TEST_SUITE_P(Transports, SharedMemoryTest, ::testing::Values(Transport::kShm), kAll);
 INSTANTIATE_TEST_SUITE_P(Transports, HostileGuestTest,
                          ::testing::Values(Transport::kShm, Transport::kUnix, Transport::kTcp), kAll);
 
