@@ -171,7 +171,8 @@ cl_int SendCreate(cl_mem image, const void* host_ptr) {
   const auto* bytes = static_cast<const std::byte*>(host_ptr);
   message.data_size = region.bytes();
   if (region.bytes() <= session->inline_limit()) {
-    message.data = GatherSmall(bytes, region);
+    std::vector<std::byte> packed;
+    message.data = GatherSmall(bytes, region, &packed);
     return session->Send(message);
   }
   message.transfer = session->NewTransfer();

@@ -6,6 +6,7 @@
 
 #include "interposer/opencl/delivery.h"
 #include "interposer/opencl/entry.h"
+#include "interposer/opencl/include_expander.h"
 #include "interposer/opencl/kernel_types.h"
 #include "interposer/opencl/program.h"
 #include "proto/opencl/guest_entries.h"
@@ -127,6 +128,13 @@ cl_int Begin(cl_program program, cl_uint num_devices, const cl_device_id* device
   return CL_SUCCESS;
 }
 
+/// The program's source with the guest's files in it, if it includes any.
+std::optional<std::string> SourceWithFiles(cl_program program, const char* options, std::vector<std::string> kept) {
+  if (program->origin != _cl_program::Origin::kSource) return std::nullopt;
+  IncludeExpander expander(IncludeDirectories(options != nullptr ? options : ""), &ReadIncludeFile, std::move(kept));
+  return expander.Expand(program->source);
+}
+
 }  // namespace
 
 void ApplyBuild(cl_program program, const opencl::BuildResult& result) {
@@ -163,6 +171,8 @@ cl_int CL_API_CALL clBuildProgram(cl_program program, cl_uint num_devices, const
   message.program = program->id;
   message.devices = wire::ArrayView<wire::Id>(ids.data(), ids.size());
   if (options != nullptr) message.options = options;
+  const std::optional<std::string> source = SourceWithFiles(program, options, {});
+  if (source) message.source = wire::AsBytes(*source);
   return Run(program, opencl::Opcode::kBuildProgram, message, notify, user_data);
 }
 
@@ -187,6 +197,9 @@ cl_int CL_API_CALL clCompileProgram(cl_program program, cl_uint num_devices, con
   message.devices = wire::ArrayView<wire::Id>(ids.data(), ids.size());
   if (options != nullptr) message.options = options;
   message.headers = wire::ListView<opencl::Header>(list);
+  std::vector<std::string> provided(header_names, header_names + num_headers);
+  const std::optional<std::string> source = SourceWithFiles(program, options, std::move(provided));
+  if (source) message.source = wire::AsBytes(*source);
   return Run(program, opencl::Opcode::kCompileProgram, message, notify, user_data);
 }
 

@@ -48,6 +48,27 @@ cl_int Create(cl_context context, cl_device_id device, const cl_queue_properties
   return CL_SUCCESS;
 }
 
+/// A status that somebody waits for, on the stack: a finish allocates nothing.
+class StatusSink final : public guest::ReplySink {
+ public:
+  void OnReply(wire::Bytes payload) override {
+    opencl::Status reply;
+    wire::Reader reader(payload);
+    status_ = reply.Decode(reader) ? reply.status : guest::Session::lost_code();
+    done_.store(true, std::memory_order_release);
+  }
+  void OnLost() override {
+    status_ = guest::Session::lost_code();
+    done_.store(true, std::memory_order_release);
+  }
+  bool done() const { return done_.load(std::memory_order_acquire); }
+  cl_int status() const { return status_; }
+
+ private:
+  std::atomic<bool> done_{false};
+  cl_int status_ = CL_SUCCESS;
+};
+
 void SendFlush(cl_command_queue queue) {
   if (queue->unflushed.exchange(false, std::memory_order_relaxed)) {
     opencl::Flush message;
@@ -189,16 +210,14 @@ cl_int CL_API_CALL clFinish(cl_command_queue queue) {
     queue->unflushed.store(false, std::memory_order_relaxed);  // A finish flushes.
     opencl::Finish message;
     message.queue = queue->id;
-    static thread_local std::vector<std::byte> payload;  // So that a finish allocates nothing.
-    if (const cl_int error = session->Call(opencl::Opcode::kFinish, message, &payload)) return error;
-    opencl::Status reply;
-    wire::Reader reader(payload);
-    if (!reply.Decode(reader)) return guest::Session::lost_code();
+    StatusSink sink;
+    if (const cl_int error = session->SendForReply(opencl::Opcode::kFinish, message, &sink)) return error;
+    if (const cl_int error = session->WaitUntil([&sink] { return sink.done(); })) return error;
     if (const cl_int error = AwaitData(queue)) return error;
     RaiseTo(queue->finished, taken);
-    if (reply.status != CL_SUCCESS) {
+    if (sink.status() != CL_SUCCESS) {
       queue->pending_error.store(CL_SUCCESS, std::memory_order_relaxed);
-      return reply.status;
+      return sink.status();
     }
   } else if (const cl_int error = AwaitData(queue)) {
     return error;

@@ -48,8 +48,9 @@ class RemoteRead final : public guest::ReplySink, public guest::BulkSink {
 cl_int ConcludeRead(Enqueue& enqueue, RemoteRead* read, cl_int sent, uint64_t transfer, bool blocking);
 /// Sends the bulk data of a write.
 cl_int SendStrided(guest::Session* session, uint64_t transfer, const std::byte* source, const Region& region);
-/// Small strided data in one piece; valid until the thread's next call.
-wire::Bytes GatherSmall(const std::byte* source, const Region& region);
+/// Small strided data in one piece, kept in `packed`. Not in a thread's own variable: programs call from destructors
+/// that run at exit, after those of the thread.
+wire::Bytes GatherSmall(const std::byte* source, const Region& region, std::vector<std::byte>* packed);
 /// Sends a command that does nothing but complete in its place among the queue's commands.
 cl_int SubmitMarker(Enqueue& enqueue);
 /// Waits for the event that Submit made (ForceEvent).
@@ -88,7 +89,8 @@ cl_int SubmitWrite(Enqueue& enqueue, opencl::Opcode opcode, Message& message, co
   guest::Session* session = enqueue.queue()->session;
   const auto* bytes = static_cast<const std::byte*>(source);
   if (region.bytes() <= session->inline_limit()) {
-    message.data = region.contiguous() ? wire::Bytes(bytes, region.bytes()) : GatherSmall(bytes, region);
+    std::vector<std::byte> packed;
+    message.data = region.contiguous() ? wire::Bytes(bytes, region.bytes()) : GatherSmall(bytes, region, &packed);
     return enqueue.SubmitAs(opcode, message);
   }
   message.transfer = session->NewTransfer();

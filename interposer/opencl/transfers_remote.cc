@@ -96,11 +96,10 @@ cl_int SendStrided(guest::Session* session, uint64_t transfer, const std::byte* 
   });
 }
 
-wire::Bytes GatherSmall(const std::byte* source, const Region& region) {
-  thread_local std::vector<std::byte> packed;
-  packed.resize(region.bytes());
-  Gather(source, region, 0, packed.size(), packed.data());
-  return packed;
+wire::Bytes GatherSmall(const std::byte* source, const Region& region, std::vector<std::byte>* packed) {
+  packed->resize(region.bytes());
+  Gather(source, region, 0, packed->size(), packed->data());
+  return *packed;
 }
 
 cl_int SubmitMarker(Enqueue& enqueue) {

@@ -6,11 +6,15 @@
 #include "tests/integration/cl_fixture.h"
 
 #include <CL/cl_ext.h>
+#include <unistd.h>
 
 #include <array>
 #include <atomic>
 #include <chrono>
+#include <cstdio>
+#include <cstdlib>
 #include <cstring>
+#include <fstream>
 #include <set>
 #include <string>
 #include <thread>
@@ -440,6 +444,46 @@ TEST(Programs, CompileAndLink) {
   clReleaseMemObject(buffer);
   clReleaseKernel(kernel);
   for (cl_program program : {header, user, library, linked}) clReleaseProgram(program);
+}
+
+TEST(Programs, IncludeFilesOfTheGuest) {
+  ClSetup cl;
+  ASSERT_TRUE(cl.ok());
+  // A directory that goes away before the build's result could have been read from it again.
+  char directory[] = "/tmp/hawser-include-XXXXXX";
+  ASSERT_NE(mkdtemp(directory), nullptr);
+  const std::string path = std::string(directory) + "/answer.h";
+  std::ofstream(path) << "#pragma once\n#define ANSWER 42\n";
+  const char* source = "#include <answer.h>\n#include \"answer.h\"\nkernel void f(global int* a) { a[0] = ANSWER; }";
+  cl_int error = CL_SUCCESS;
+  cl_program program = clCreateProgramWithSource(cl.context, 1, &source, nullptr, &error);
+  ASSERT_EQ(error, CL_SUCCESS);
+  const std::string options = std::string("-I ") + directory;
+  EXPECT_EQ(clBuildProgram(program, 1, &cl.device, options.c_str(), nullptr, nullptr), CL_SUCCESS)
+      << BuildLog(program, cl.device);
+  std::remove(path.c_str());
+  rmdir(directory);
+  // The program is still what it was created from.
+  std::string kept(strlen(source) + 1, '\0');
+  EXPECT_EQ(clGetProgramInfo(program, CL_PROGRAM_SOURCE, kept.size(), kept.data(), nullptr), CL_SUCCESS);
+  EXPECT_STREQ(kept.c_str(), source);
+  cl_kernel kernel = clCreateKernel(program, "f", &error);
+  ASSERT_EQ(error, CL_SUCCESS);
+  cl_mem buffer = cl.Buffer(sizeof(int));
+  EXPECT_EQ(clSetKernelArg(kernel, 0, sizeof(buffer), &buffer), CL_SUCCESS);
+  const size_t one = 1;
+  EXPECT_EQ(clEnqueueNDRangeKernel(cl.queue, kernel, 1, nullptr, &one, nullptr, 0, nullptr, nullptr), CL_SUCCESS);
+  int value = 0;
+  EXPECT_EQ(clEnqueueReadBuffer(cl.queue, buffer, CL_TRUE, 0, sizeof(value), &value, 0, nullptr, nullptr), CL_SUCCESS);
+  EXPECT_EQ(value, 42);
+  clReleaseMemObject(buffer);
+  clReleaseKernel(kernel);
+  clReleaseProgram(program);
+  // Without the file the compiler complains as ever.
+  program = clCreateProgramWithSource(cl.context, 1, &source, nullptr, &error);
+  EXPECT_EQ(clBuildProgram(program, 1, &cl.device, options.c_str(), nullptr, nullptr), CL_BUILD_PROGRAM_FAILURE);
+  EXPECT_NE(BuildLog(program, cl.device).find("answer.h"), std::string::npos);
+  clReleaseProgram(program);
 }
 
 TEST(Programs, BinariesMakeTheSameProgram) {
