@@ -43,7 +43,7 @@ OpenClBackend::OpenClBackend(std::unique_ptr<Inventory> inventory)
 
 OpenClBackend::~OpenClBackend() {
   builder_.reset();
-  user_events_->FailAll();
+  user_events_->SetAll();
   if (!WaitUntilIdle()) {
     // A kernel that never ends: its callbacks may still come and find all of this.
     Log("warn", "the device did not come to an end within 5 s; the session's objects are left to the process's end");

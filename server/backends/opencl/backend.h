@@ -175,6 +175,8 @@ class OpenClBackend final : public Backend {
   int32_t NamedDevices(const wire::ArrayView<wire::Id>& ids, std::vector<NamedDevice>* devices);
   int32_t KeepProgram(const opencl::Call& call, wire::Id id, const Context& context, cl_program native);
   void MayPrint();
+  /// Puts a program of another source under the same name. Builds under way keep the old one.
+  int32_t ReplaceSource(wire::Id id, wire::Bytes source);
   int32_t ReplyBuild(const opencl::Call& call, int32_t status);
   struct BuildJob;
 
@@ -183,6 +185,8 @@ class OpenClBackend final : public Backend {
   int32_t SetObjectArg(const opencl::SetKernelArg& message, Kernel& kernel);
 
   // ------------------------------------------------------------------ events and queues (events.cc)
+  /// As far as can be seen nothing is under way on the device.
+  bool IsIdle();
   void ReleaseQueue(wire::Id id);
   void ReleaseEvent(wire::Id id);
   static bool AnswerFinish(Completion& completion, int32_t status);

@@ -29,11 +29,13 @@ bool MappedRead::OnMapped(Completion& completion, int32_t status) {
     delete read;
     return false;
   }
-  sender.Send(read->transfer_, read->data_, [read] {
+  Completion* later = &completion;
+  sender.Send(read->transfer_, read->data_, [read, later, status] {
     read->user_events_->Set(read->through_.get(), CL_COMPLETE);
     delete read;
+    later->owner().Conclude(later, status);
   });
-  return false;
+  return true;
 }
 
 bool MappedWrite::Begin(Completion* mapped, std::byte* data, uint64_t size, uint64_t transfer,

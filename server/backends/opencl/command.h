@@ -57,12 +57,14 @@ class Command {
   int32_t Call(Enqueue&& enqueue, Handle<cl_event>* event, uint32_t completions, cl_event also = nullptr,
                bool gated = false) {
     if (!ok()) return status_;
-    if (completions + (event_id_ ? 1 : 0) != 0 && !backend_.completions_->Reserve(completions + 1)) [[unlikely]] {
+    // With a user event that is not set commands may fail: see completions.h.
+    may_fail_ = backend_.user_events_->AnyUnset();
+    if ((completions != 0 || event_id_ || may_fail_) && !backend_.completions_->Reserve(completions + 1)) [[unlikely]] {
       return status_ = CL_OUT_OF_HOST_MEMORY;
     }
     if (also != nullptr) AddWait(also);
     cl_event made = nullptr;
-    if (count_ == 0 && !gated) {
+    if (count_ == 0 && !gated && !may_fail_) [[likely]] {
       status_ = enqueue(native(), cl_uint{0}, static_cast<const cl_event*>(nullptr), &made);
     } else {
       const std::lock_guard<std::mutex> lock(backend_.completions_->gate());
@@ -83,7 +85,7 @@ class Command {
     Queue& queue = **queue_;
     ++queue.number;
     Completion* completion = nullptr;
-    if (needs_completion || event_id_) {
+    if (needs_completion || event_id_ || may_fail_) {
       completion = backend_.completions_->New(event.get(), *queue_, queue.number);
       completion->announce = event_id_;
       if (event_id_) KeepEvent(event.get());
@@ -124,6 +126,7 @@ class Command {
   const wire::Id event_id_;
   int32_t status_ = CL_SUCCESS;
   std::shared_ptr<Queue>* queue_ = nullptr;
+  bool may_fail_ = false;
   uint32_t count_ = 0;
   cl_event few_[kFew];
   std::vector<cl_event> many_;  ///< All of them, when they are more than a few.

@@ -18,7 +18,10 @@ cl_int ExecutionStatus(cl_event event) {
 
 }  // namespace
 
-Completions::~Completions() = default;
+Completions::~Completions() {
+  for (cl_event event : buried_) clReleaseEvent(event);
+  for (cl_event event : long_buried_) clReleaseEvent(event);
+}
 
 bool Completions::Grow() {
   const uint32_t count = chunk_count_.load(std::memory_order_relaxed);
@@ -146,10 +149,27 @@ void Completions::Conclude(Completion* completion, int32_t status) {
       if (queue->announcing.fetch_sub(1, std::memory_order_acq_rel) == 1 && !urgent) replies().Flush();
     }
   }
-  Free(completion);
+  Free(completion, status);
 }
 
-void Completions::Free(Completion* completion) {
+void Completions::Bury(cl_event event) {
+  const std::lock_guard<std::mutex> lock(buried_mutex_);
+  buried_.push_back(event);
+  buried_count_.fetch_add(1, std::memory_order_relaxed);
+}
+
+void Completions::Exhume() {
+  std::vector<cl_event> done;
+  {
+    const std::lock_guard<std::mutex> lock(buried_mutex_);
+    done = std::exchange(long_buried_, std::exchange(buried_, {}));
+    buried_count_.fetch_sub(static_cast<uint32_t>(done.size()), std::memory_order_relaxed);
+  }
+  for (cl_event event : done) clReleaseEvent(event);
+}
+
+void Completions::Free(Completion* completion, int32_t status) {
+  if (status < 0) Bury(completion->event_.Release());
   completion->event_.Reset();
   completion->started.Reset();
   completion->action = nullptr;

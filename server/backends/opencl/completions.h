@@ -5,11 +5,16 @@
 // Threads: the executor makes and arms completions; they come true on a thread of the driver, or on the executor
 // itself when the event was complete already. Free records go back through a lock-free list.
 //
-// Failed commands. Some drivers (PoCL 3.1) do not call CL_COMPLETE callbacks of commands that end with an error, and
-// never start a command whose wait list holds an event that had failed before. Commands fail, on those drivers, only
-// because a user event did. So every user event is set here, and a failure is followed by a look at all completions
-// that are outstanding (Sweep); and commands with a wait list are enqueued under gate(), where HasFailed() can be
-// trusted. A completion is taken exactly once, by callback or sweep, see Completion::armed.
+// Failed commands. PoCL 3.1 has four habits that matter here. It does not call CL_COMPLETE callbacks of commands that
+// end with an error; it never starts a command whose wait list holds an event that had failed before; it aborts when a
+// command fails whose event nobody holds, or that is being enqueued at that moment; and it looks at a failed event
+// once more when another event, that the command waited for too, is complete. There, commands fail only because a user
+// event did. So:
+//   * every user event is set here, and a failure is followed by a look at all outstanding completions (Sweep);
+//   * while a user event is not set, each command is enqueued under gate() and has a completion, which holds its event;
+//   * HasFailed(), under gate(), tells whether an event of a wait list has failed;
+//   * failed events are kept (Bury) until nothing is under way that they may have waited for.
+// A completion is taken exactly once, by callback or sweep, see Completion::armed.
 //
 // Lock order: gate() before the driver's own locks. Nothing here calls out under a lock of its own.
 #ifndef HAWSER_SERVER_BACKENDS_OPENCL_COMPLETIONS_H_
@@ -20,6 +25,7 @@
 #include <cstdint>
 #include <memory>
 #include <mutex>
+#include <vector>
 
 #include "server/backends/opencl/handle.h"
 #include "server/backends/opencl/queue.h"
@@ -98,6 +104,10 @@ class Completions {
   uint32_t Outstanding() const { return outstanding_.load(std::memory_order_acquire); }
   /// Looks for commands that failed without a word.
   void Sweep();
+  /// Failed events are kept.
+  bool HasBuried() const { return buried_count_.load(std::memory_order_relaxed) != 0; }
+  /// Nothing is under way: gives those events back that were kept already when this was called last.
+  void Exhume();
 
   Replies& replies() { return *services_->replies; }
   const Services& services() const { return *services_; }
@@ -111,7 +121,8 @@ class Completions {
   bool Grow();
   void SweepOnce();
   void Fire(Completion& completion, int32_t status);
-  void Free(Completion* completion);
+  void Free(Completion* completion, int32_t status);
+  void Bury(cl_event event);
   static void AddTimes(const Completion& completion, opencl::EventStatus* status);
 
   const Services* services_ = nullptr;
@@ -122,6 +133,9 @@ class Completions {
   std::atomic<uint32_t> chunk_count_{0};
   std::unique_ptr<std::unique_ptr<Chunk>[]> chunks_{new std::unique_ptr<Chunk>[kMaxChunks]};
   std::mutex gate_;
+  std::mutex buried_mutex_;
+  std::vector<cl_event> buried_, long_buried_;
+  std::atomic<uint32_t> buried_count_{0};
   std::atomic<bool> failed_{false};  ///< Some event ended with an error.
 };
 

@@ -4,12 +4,24 @@
 
 namespace hawser::server::ocl {
 
+bool OpenClBackend::IsIdle() {
+  bool idle = !user_events_->AnyUnset() && completions_->Outstanding() == 0;
+  objects_->Table<QueueObject>().ForEach([&](wire::Id, QueueObject& object) {
+    if (!idle || object.error != 0 || !object.queue->last) return;
+    cl_int status = CL_COMPLETE;
+    clGetEventInfo(object.queue->last.get(), CL_EVENT_COMMAND_EXECUTION_STATUS, sizeof(status), &status, nullptr);
+    idle = status <= CL_COMPLETE;
+  });
+  return idle;
+}
+
 int32_t OpenClBackend::CreateUserEvent(const opencl::Call& call, const opencl::CreateUserEvent& message) {
   int32_t status = CL_SUCCESS;
   const Context* context = Use<Context>(message.context, "context", &status);
   if (context == nullptr) return Fail(call, status, message.event);
+  if (completions_->HasBuried() && IsIdle()) completions_->Exhume();
   Event event;
-  event.native = user_events_->Create(context->native.get(), &status);
+  event.native = user_events_->Create(context->native.get(), CL_DEVICE_NOT_AVAILABLE, &status);
   if (status != CL_SUCCESS) return Fail(call, status, message.event);
   return Keep(call, message.event, std::move(event));
 }

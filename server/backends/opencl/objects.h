@@ -54,6 +54,7 @@ struct Program {
   Handle<cl_context> context;
   std::vector<wire::Id> devices;
   uint32_t version = 0;
+  bool is_il = false;
   /// Null while clLinkProgram is at work, or when it failed (see `error`). Set once; owned.
   std::atomic<cl_program> native{nullptr};
   std::atomic<int32_t> error{0};

@@ -100,7 +100,7 @@ int32_t OpenClBackend::ReadMapped(const opencl::Call& call, Command& command, ui
                                   Map&& map, Unmap&& unmap) {
   if (!command.ok()) return FailRead(call, command, transfer, command.status());
   int32_t status = CL_SUCCESS;
-  Handle<cl_event> through = user_events_->Create(command.queue()->context.get(), &status);
+  Handle<cl_event> through = user_events_->Create(command.queue()->context.get(), CL_COMPLETE, &status);
   command.Require(status == CL_SUCCESS, status, "no user event");
   void* mapping = nullptr;
   Handle<cl_event> mapped, unmapped;
@@ -124,7 +124,7 @@ template <typename Map, typename Unmap>
 int32_t OpenClBackend::WriteMapped(Command& command, uint64_t transfer, uint64_t size, Map&& map, Unmap&& unmap) {
   if (!command.ok()) return FailWrite(command, transfer, size, command.status());
   int32_t status = CL_SUCCESS;
-  Handle<cl_event> through = user_events_->Create(command.queue()->context.get(), &status);
+  Handle<cl_event> through = user_events_->Create(command.queue()->context.get(), CL_COMPLETE, &status);
   command.Require(status == CL_SUCCESS, status, "no user event");
   void* mapping = nullptr;
   Handle<cl_event> mapped, unmapped;
@@ -175,7 +175,7 @@ int32_t OpenClBackend::WriteStaged(Command& command, uint64_t transfer, uint64_t
     return FailWrite(command, transfer, size, Explain(CL_OUT_OF_RESOURCES, "the session's limit on staging memory"));
   }
   int32_t status = CL_SUCCESS;
-  Handle<cl_event> there = user_events_->Create(command.queue()->context.get(), &status);
+  Handle<cl_event> there = user_events_->Create(command.queue()->context.get(), CL_COMPLETE, &status);
   if (status != CL_SUCCESS) return FailWrite(command, transfer, size, status);
   StagedWrite* write =
       StagedWrite::Begin(std::move(block), size, transfer, Handle<cl_event>::Share(there.get()), *user_events_);

@@ -5,14 +5,15 @@
 
 namespace hawser::server::ocl {
 
-UserEvents::~UserEvents() { FailAll(); }
+UserEvents::~UserEvents() { SetAll(); }
 
-Handle<cl_event> UserEvents::Create(cl_context context, int32_t* status) {
+Handle<cl_event> UserEvents::Create(cl_context context, int32_t at_end, int32_t* status) {
   Handle<cl_event> event(clCreateUserEvent(context, status));
   if (*status != CL_SUCCESS) return {};
   clRetainEvent(event.get());
   const std::lock_guard<std::mutex> lock(mutex_);
-  unset_.insert(event.get());
+  unset_.emplace(event.get(), at_end);
+  unset_count_.fetch_add(1, std::memory_order_relaxed);
   return event;
 }
 
@@ -24,22 +25,27 @@ bool UserEvents::Remove(cl_event event) {
 int32_t UserEvents::Set(cl_event event, int32_t status) {
   if (!Remove(event)) return CL_INVALID_OPERATION;  // The specification's code for a status that was set before.
   const Handle<cl_event> reference(event);
-  return completions_.SetUserEvent(event, status);
+  const int32_t result = completions_.SetUserEvent(event, status);
+  unset_count_.fetch_sub(1, std::memory_order_release);
+  return result;
 }
 
 void UserEvents::Forget(cl_event event) {
-  if (Remove(event)) clReleaseEvent(event);
+  if (!Remove(event)) return;
+  clReleaseEvent(event);
+  unset_count_.fetch_sub(1, std::memory_order_release);
 }
 
-void UserEvents::FailAll() {
-  std::unordered_set<cl_event> unset;
+void UserEvents::SetAll() {
+  std::unordered_map<cl_event, int32_t> unset;
   {
     const std::lock_guard<std::mutex> lock(mutex_);
     unset = std::exchange(unset_, {});
   }
-  for (cl_event event : unset) {
-    completions_.SetUserEvent(event, CL_DEVICE_NOT_AVAILABLE);
+  for (const auto& [event, status] : unset) {
+    completions_.SetUserEvent(event, status);
     clReleaseEvent(event);
+    unset_count_.fetch_sub(1, std::memory_order_release);
   }
 }
 
