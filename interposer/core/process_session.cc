@@ -5,7 +5,9 @@
 // that held it does not exist there. Everything here is trivially destructible: threads may still call during exit().
 #include <pthread.h>
 
+#include <atomic>
 #include <chrono>
+#include <functional>
 #include <mutex>
 #include <new>
 #include <string>
@@ -26,21 +28,29 @@ constexpr std::chrono::seconds kRetry{1};
 /// Used under g_connect.
 struct Attempts {
   Clock::time_point next{};  ///< Not before.
-  std::string said;          ///< The last failure, so that each is said once.
+  size_t said = 0;           ///< Hash of the last failure's text, so that each is said once.
+};
+
+/// Sessions of ancestors, which this process can neither use nor destroy.
+struct Abandoned {
+  Session* session;
+  Abandoned* next;
 };
 
 std::atomic<Session*> g_session{nullptr};
 std::mutex g_connect;
-Attempts* g_attempts = nullptr;
+Attempts g_attempts;
+Abandoned* g_abandoned = nullptr;
 bool g_watching_forks = false;
 
 void StartAfreshInChild() {
   if (Session* session = g_session.exchange(nullptr, std::memory_order_acq_rel)) {
     SessionBuilder::AbandonAfterFork(session);
+    g_abandoned = new Abandoned{session, g_abandoned};
   }
   ForgetStatsAfterFork();
   new (&g_connect) std::mutex;
-  g_attempts = nullptr;  // The parent's may be half-written.
+  g_attempts = {};
 }
 
 std::string Advice(const wire::Status& status, const std::string& server) {
@@ -63,15 +73,15 @@ Session* ConnectNow() {
   std::lock_guard lock(g_connect);
   if (Session* session = g_session.load(std::memory_order_acquire)) return session;
   if (!g_watching_forks) g_watching_forks = ::pthread_atfork(nullptr, nullptr, &StartAfreshInChild) == 0;
-  if (g_attempts == nullptr) g_attempts = new Attempts();
-  if (Clock::now() < g_attempts->next) return nullptr;
+  if (Clock::now() < g_attempts.next) return nullptr;
   wire::Result<Session*> session = SessionBuilder::Connect(environment);
   if (!session.ok()) {
-    g_attempts->next = Clock::now() + kRetry;
+    g_attempts.next = Clock::now() + kRetry;
     const std::string text = "cannot use the server $HAWSER_SERVER=" + environment.server + ": " +
                              session.status().text() + ". " + Advice(session.status(), environment.server);
-    if (text != g_attempts->said) Log(LogLevel::kError, "%s", text.c_str());
-    g_attempts->said = text;
+    const size_t hash = std::hash<std::string>()(text);
+    if (hash != g_attempts.said) Log(LogLevel::kError, "%s", text.c_str());
+    g_attempts.said = hash;
     return nullptr;
   }
   WriteStatsAtExit(environment.stats_file, &(*session)->stats());
