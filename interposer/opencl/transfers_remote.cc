@@ -56,9 +56,8 @@ cl_int ConcludeRead(Enqueue& enqueue, RemoteRead* read, cl_int sent, uint64_t tr
   cl_command_queue queue = enqueue.queue();
   guest::Session* session = queue->session;
   if (sent != CL_SUCCESS) {
-    // The sink will not be called.
-    if (transfer != 0) session->CancelBulk(transfer);
-    read->OnLost();
+    // The sink is told here, unless the transfer's own end, a loss at this moment, tells it.
+    if (transfer == 0 || session->CancelBulk(transfer)) read->OnLost();
     read->Unref();
     return sent;
   }
