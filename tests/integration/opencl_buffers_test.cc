@@ -141,6 +141,34 @@ TEST_P(BufferTest, LaterEventsCoverEarlierReads) {
   clReleaseMemObject(buffer);
 }
 
+TEST_P(BufferTest, LaterEventsCoverEarlierRectangles) {
+  const size_t row = 4096, rows = 1024;
+  cl_mem buffer = cl_.Buffer(row * rows);
+  cl_command_queue other = cl_.NewQueue(0);
+  ASSERT_NE(other, nullptr);
+  const size_t origin[3] = {0, 0, 0};
+  const size_t region[3] = {row - 96, rows, 1};
+  for (unsigned round = 0; round < 30; ++round) {
+    const auto data = Random(row * rows, 200 + round);
+    std::vector<unsigned char> back(row * rows);
+    cl_event written = nullptr, read = nullptr, marked = nullptr;
+    ASSERT_EQ(clEnqueueWriteBuffer(cl_.queue, buffer, CL_FALSE, 0, data.size(), data.data(), 0, nullptr, &written),
+              CL_SUCCESS);
+    ASSERT_EQ(clEnqueueReadBufferRect(cl_.queue, buffer, CL_FALSE, origin, origin, region, row, 0, row, 0, back.data(),
+                                      1, &written, &read),
+              CL_SUCCESS);
+    ASSERT_EQ(clFlush(cl_.queue), CL_SUCCESS);
+    ASSERT_EQ(clEnqueueMarkerWithWaitList(other, 1, &read, &marked), CL_SUCCESS);
+    ASSERT_EQ(clWaitForEvents(1, &marked), CL_SUCCESS);
+    for (size_t y = 0; y < rows; ++y) {
+      ASSERT_EQ(std::memcmp(&back[y * row], &data[y * row], region[0]), 0) << "row " << y << " in round " << round;
+    }
+    for (cl_event event : {written, read, marked}) clReleaseEvent(event);
+  }
+  clReleaseCommandQueue(other);
+  clReleaseMemObject(buffer);
+}
+
 TEST_P(BufferTest, Rectangles) {
   const size_t row = 64, rows = 32, slices = 12;
   for (const size_t scale : {size_t{1}, size_t{60}}) {  // In the message, and in bulk.

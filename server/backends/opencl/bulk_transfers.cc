@@ -106,12 +106,9 @@ bool StagedRead::OnRead(Completion& completion, int32_t status) {
     delete staged;
     return false;
   }
-  Completion* later = &completion;
-  sender.Send(staged->transfer_, wire::Bytes(staged->block_->data, staged->size_), [staged, later, status] {
-    delete staged;
-    later->owner().Conclude(later, status);
-  });
-  return true;
+  sender.Send(staged->transfer_, wire::Bytes(staged->block_->data, staged->size_), [staged] { delete staged; });
+  // Announced now, before what waits for this read: the guest holds both back until the data has landed.
+  return false;
 }
 
 StagedWrite* StagedWrite::Begin(StagingPool::Owned block, uint64_t size, uint64_t transfer, Handle<cl_event> there,

@@ -65,7 +65,7 @@ class MappedWrite {
   std::atomic<uint32_t> parties_{2};  ///< The map's completion and the receiver.
 };
 
-/// Sends a staging block when the command that fills it is done; its event is announced after that.
+/// Sends a staging block when the command that fills it is done; its event is announced meanwhile.
 class StagedRead {
  public:
   static void Begin(Completion* read, StagingPool::Owned block, uint64_t size, uint64_t transfer);
