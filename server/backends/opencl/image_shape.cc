@@ -3,6 +3,10 @@
 
 #include "server/backends/opencl/cl.h"
 
+#ifndef CL_UNORM_INT24  // Newer headers have dropped it.
+#define CL_UNORM_INT24 0x10DF
+#endif
+
 namespace hawser::server::ocl {
 namespace {
 
