@@ -89,27 +89,32 @@ void Enqueue::Prepare(wire::Id* queue, wire::ArrayView<wire::Id>* wait_list, wir
   queue_->enqueued.fetch_add(1, std::memory_order_relaxed);
   // What was sent before is ahead of this command in the stream, so its completion tells of all of them.
   position_ = queue_->sent.load(std::memory_order_relaxed) + 1;
+  LandingBook& book = LandingBook::Get();
+  if (!book.Empty()) before_ = book.Before(queue_, type_, num_events_, list_);
   if (event_ != nullptr || force_event_) {
     made_ = NewEvent(queue_, type_);
     made_->queue_position = position_;
     made_->landing = landing_;
+    made_->after = before_;
     made_->on_complete = std::move(on_complete_);
     Use(made_);  // A completion may come before Send returns: this keeps the event until the end of the call.
     if (made_->landing != nullptr || made_->on_complete) {
       Use(made_);
       made_->kept.store(true, std::memory_order_relaxed);
     }
+    Registry::Get().Add(made_);  // Complete now: its status may be announced as soon as it is sent.
     *event = made_->id;
   }
 }
 
 cl_int Enqueue::Conclude(cl_int sent) {
-  const uint64_t ordinal = queue_->sent.fetch_add(1, std::memory_order_release) + 1;
+  queue_->sent.fetch_add(1, std::memory_order_release);
   if (sent != CL_SUCCESS) {
+    if (landing_ != nullptr) ShowLanded(LandingBook::Get().Land(landing_, sent));
     if (made_ != nullptr) Discard(made_);
     return sent;
   }
-  if (landing_ != nullptr) LandingBook::Get().Sent(*landing_, ordinal);
+  if (landing_ != nullptr || !before_.empty()) LandingBook::Get().Sent(queue_, type_, before_, landing_);
   if (!queue_->unflushed.load(std::memory_order_relaxed)) queue_->unflushed.store(true, std::memory_order_relaxed);
   if (event_ != nullptr && made_ != nullptr) {
     *event_ = made_;
@@ -165,12 +170,15 @@ void FlushQueue(cl_command_queue queue) {
   queue->session->Send(flush);
 }
 
+cl_int Enqueue::AwaitEarlierData() {
+  if (before_.empty()) return CL_SUCCESS;
+  return queue_->session->WaitUntil([this] { return LandingBook::Landed(before_); });
+}
+
 cl_int AwaitData(cl_command_queue queue) {
-  LandingBook& book = LandingBook::Get();
-  if (book.Empty()) return CL_SUCCESS;
-  const uint64_t ordinal = queue->sent.load(std::memory_order_acquire);
-  const uint64_t mark = book.Mark();
-  return queue->session->WaitUntil([&] { return book.Clear(queue, ordinal, mark); });
+  const Landings landings = LandingBook::Get().Of(queue);
+  if (landings.empty()) return CL_SUCCESS;
+  return queue->session->WaitUntil([&] { return LandingBook::Landed(landings); });
 }
 
 }  // namespace hawser::ocl

@@ -157,6 +157,8 @@ class Enqueue {
   cl_mem mem(size_t i) const { return mems_[i]; }          ///< The i-th object given to UseMem or UseMems.
   size_t mem_count() const { return mems_.size(); }
   cl_event made() const { return made_; }                  ///< After Submit: the event, if any; lives as long as this.
+  /// After Submit: waits until the data has landed of the reads that the command comes after.
+  cl_int AwaitEarlierData();
   uint64_t position() const { return position_; }          ///< After Submit: as _cl_event::queue_position.
   /// True when everything enqueued before is known to be complete and the wait list is too.
   bool QueueIdle() const;
@@ -179,6 +181,7 @@ class Enqueue {
   uint64_t position_ = 0;
   std::function<void()> on_complete_;
   std::shared_ptr<Landing> landing_;
+  std::vector<std::shared_ptr<Landing>> before_;
   uint32_t open_events_ = 0;
   static constexpr uint32_t kInlineEvents = 16;
   wire::Id inline_ids_[kInlineEvents];

@@ -73,7 +73,7 @@ void Announce(cl_event event, const opencl::EventStatus& notice) {
   LandingBook& book = LandingBook::Get();
   if (landing != nullptr && landing->follows_event) ShowLanded(book.Land(landing, CL_SUCCESS));
   if (book.Hold(event)) return;
-  ShowFinal(event, landing != nullptr && notice.status == CL_COMPLETE ? landing->failure : notice.status);
+  ShowFinal(event, landing != nullptr && notice.status == CL_COMPLETE ? landing->failure.load() : notice.status);
 }
 
 }  // namespace
@@ -83,7 +83,6 @@ cl_event NewEvent(cl_command_queue queue, cl_command_type type) {
   event->context = Use(queue->context);
   event->queue = Use(queue);
   event->type = type;
-  Registry::Get().Add(event);
   return event;
 }
 
@@ -128,8 +127,7 @@ cl_int StatusOf(cl_event event) {
 
 void AdvanceFinished(cl_command_queue queue, uint64_t position) {
   uint64_t finished = queue->finished.load(std::memory_order_relaxed);
-  while (finished < position &&
-         !queue->finished.compare_exchange_weak(finished, position, std::memory_order_acq_rel)) {
+  while (finished < position && !queue->finished.compare_exchange_weak(finished, position, std::memory_order_acq_rel)) {
   }
 }
 
@@ -142,7 +140,7 @@ void ShowFinal(cl_event event, cl_int status) {
 void ShowLanded(const std::vector<cl_event>& events) {
   for (cl_event event : events) {
     cl_int status = event->server_status.load(std::memory_order_relaxed);
-    if (status == CL_COMPLETE && event->landing != nullptr) status = event->landing->failure;
+    if (status == CL_COMPLETE && event->landing != nullptr) status = event->landing->failure.load();
     ShowFinal(event, status);
     DropUseInDelivery(event);
   }
@@ -186,7 +184,12 @@ void AddCallback(cl_event event, const _cl_event::Callback& callback) {
 
 void OnEventsLost() {
   for (cl_event event : Registry::Get().LiveEvents()) {
-    if (event->session->lost()) ShowFinal(event, guest::Session::lost_code());
+    if (event->session->lost()) {
+      if (event->landing != nullptr) {
+        ShowLanded(LandingBook::Get().Land(event->landing, guest::Session::lost_code()));
+      }
+      ShowFinal(event, guest::Session::lost_code());
+    }
     DropUseInDelivery(event);
   }
 }

@@ -7,7 +7,7 @@
 
 namespace hawser::ocl {
 
-/// The event of a command on its way; the server will know it by its id. Registered.
+/// The event of a command on its way; the server will know it by its id. To be registered before it is sent.
 cl_event NewEvent(cl_command_queue queue, cl_command_type type);
 /// The event of a command that was done in the guest: complete from birth, unknown to the server.
 cl_event NewLocalEvent(cl_command_queue queue, cl_command_type type);

@@ -42,13 +42,18 @@ cl_int CL_API_CALL clWaitForEvents(cl_uint num_events, const cl_event* events) {
 cl_int CL_API_CALL clGetEventInfo(cl_event event, cl_event_info param, size_t size, void* value, size_t* size_ret) {
   if (!IsEvent(event)) return CL_INVALID_EVENT;
   switch (param) {
-    case CL_EVENT_COMMAND_QUEUE: return ReturnInfo(event->queue, size, value, size_ret);
-    case CL_EVENT_CONTEXT: return ReturnInfo(event->context, size, value, size_ret);
-    case CL_EVENT_COMMAND_TYPE: return ReturnInfo(event->type, size, value, size_ret);
-    case CL_EVENT_COMMAND_EXECUTION_STATUS: return ReturnInfo(PolledStatus(event), size, value, size_ret);
+    case CL_EVENT_COMMAND_QUEUE:
+      return ReturnInfo(event->queue, size, value, size_ret);
+    case CL_EVENT_CONTEXT:
+      return ReturnInfo(event->context, size, value, size_ret);
+    case CL_EVENT_COMMAND_TYPE:
+      return ReturnInfo(event->type, size, value, size_ret);
+    case CL_EVENT_COMMAND_EXECUTION_STATUS:
+      return ReturnInfo(PolledStatus(event), size, value, size_ret);
     case CL_EVENT_REFERENCE_COUNT:
       return ReturnInfo<cl_uint>(event->refs.load(std::memory_order_relaxed), size, value, size_ret);
-    default: return CL_INVALID_VALUE;
+    default:
+      return CL_INVALID_VALUE;
   }
 }
 
@@ -91,8 +96,8 @@ cl_int CL_API_CALL clSetUserEventStatus(cl_event event, cl_int status) {
   return error;
 }
 
-cl_int CL_API_CALL clSetEventCallback(cl_event event, cl_int type,
-                                      void(CL_CALLBACK* notify)(cl_event, cl_int, void*), void* user_data) {
+cl_int CL_API_CALL clSetEventCallback(cl_event event, cl_int type, void(CL_CALLBACK* notify)(cl_event, cl_int, void*),
+                                      void* user_data) {
   if (!IsEvent(event)) return CL_INVALID_EVENT;
   if (notify == nullptr || (type != CL_SUBMITTED && type != CL_RUNNING && type != CL_COMPLETE)) {
     return CL_INVALID_VALUE;

@@ -19,8 +19,10 @@ size_t Limit(cl_device_id device, cl_device_info param) {
 
 bool FitsDevice(cl_device_id device, const cl_image_desc& desc) {
   switch (desc.image_type) {
-    case CL_MEM_OBJECT_IMAGE1D_BUFFER: return desc.image_width <= Limit(device, CL_DEVICE_IMAGE_MAX_BUFFER_SIZE);
-    case CL_MEM_OBJECT_IMAGE1D: return desc.image_width <= Limit(device, CL_DEVICE_IMAGE2D_MAX_WIDTH);
+    case CL_MEM_OBJECT_IMAGE1D_BUFFER:
+      return desc.image_width <= Limit(device, CL_DEVICE_IMAGE_MAX_BUFFER_SIZE);
+    case CL_MEM_OBJECT_IMAGE1D:
+      return desc.image_width <= Limit(device, CL_DEVICE_IMAGE2D_MAX_WIDTH);
     case CL_MEM_OBJECT_IMAGE1D_ARRAY:
       return desc.image_width <= Limit(device, CL_DEVICE_IMAGE2D_MAX_WIDTH) &&
              desc.image_array_size <= Limit(device, CL_DEVICE_IMAGE_MAX_ARRAY_SIZE);
@@ -34,7 +36,8 @@ bool FitsDevice(cl_device_id device, const cl_image_desc& desc) {
       return desc.image_width <= Limit(device, CL_DEVICE_IMAGE3D_MAX_WIDTH) &&
              desc.image_height <= Limit(device, CL_DEVICE_IMAGE3D_MAX_HEIGHT) &&
              desc.image_depth <= Limit(device, CL_DEVICE_IMAGE3D_MAX_DEPTH);
-    default: return false;
+    default:
+      return false;
   }
 }
 
@@ -207,9 +210,8 @@ cl_mem CL_API_CALL clCreateImage(cl_context context, cl_mem_flags flags, const c
   return ocl::clCreateImageWithProperties(context, nullptr, flags, format, desc, host_ptr, errcode_ret);
 }
 
-cl_mem CL_API_CALL clCreateImage2D(cl_context context, cl_mem_flags flags, const cl_image_format* format,
-                                   size_t width, size_t height, size_t row_pitch, void* host_ptr,
-                                   cl_int* errcode_ret) {
+cl_mem CL_API_CALL clCreateImage2D(cl_context context, cl_mem_flags flags, const cl_image_format* format, size_t width,
+                                   size_t height, size_t row_pitch, void* host_ptr, cl_int* errcode_ret) {
   cl_image_desc desc = {};
   desc.image_type = CL_MEM_OBJECT_IMAGE2D;
   desc.image_width = width;
@@ -218,9 +220,9 @@ cl_mem CL_API_CALL clCreateImage2D(cl_context context, cl_mem_flags flags, const
   return ocl::clCreateImageWithProperties(context, nullptr, flags, format, &desc, host_ptr, errcode_ret);
 }
 
-cl_mem CL_API_CALL clCreateImage3D(cl_context context, cl_mem_flags flags, const cl_image_format* format,
-                                   size_t width, size_t height, size_t depth, size_t row_pitch, size_t slice_pitch,
-                                   void* host_ptr, cl_int* errcode_ret) {
+cl_mem CL_API_CALL clCreateImage3D(cl_context context, cl_mem_flags flags, const cl_image_format* format, size_t width,
+                                   size_t height, size_t depth, size_t row_pitch, size_t slice_pitch, void* host_ptr,
+                                   cl_int* errcode_ret) {
   cl_image_desc desc = {};
   desc.image_type = CL_MEM_OBJECT_IMAGE3D;
   desc.image_width = width;
@@ -237,18 +239,30 @@ cl_int CL_API_CALL clGetImageInfo(cl_mem image, cl_image_info param, size_t size
   if (image->element_size == 0) return CL_INVALID_MEM_OBJECT;
   const cl_image_desc& desc = image->desc;
   switch (param) {
-    case CL_IMAGE_FORMAT: return ReturnInfo(image->format, size, value, size_ret);
-    case CL_IMAGE_ELEMENT_SIZE: return ReturnInfo(image->element_size, size, value, size_ret);
-    case CL_IMAGE_ROW_PITCH: return ReturnInfo(image->row_pitch, size, value, size_ret);
-    case CL_IMAGE_SLICE_PITCH: return ReturnInfo(image->slice_pitch, size, value, size_ret);
-    case CL_IMAGE_WIDTH: return ReturnInfo(desc.image_width, size, value, size_ret);
-    case CL_IMAGE_HEIGHT: return ReturnInfo(desc.image_height, size, value, size_ret);
-    case CL_IMAGE_DEPTH: return ReturnInfo(desc.image_depth, size, value, size_ret);
-    case CL_IMAGE_ARRAY_SIZE: return ReturnInfo(desc.image_array_size, size, value, size_ret);
-    case CL_IMAGE_BUFFER: return ReturnInfo(desc.mem_object, size, value, size_ret);
-    case CL_IMAGE_NUM_MIP_LEVELS: return ReturnInfo(desc.num_mip_levels, size, value, size_ret);
-    case CL_IMAGE_NUM_SAMPLES: return ReturnInfo(desc.num_samples, size, value, size_ret);
-    default: return CL_INVALID_VALUE;
+    case CL_IMAGE_FORMAT:
+      return ReturnInfo(image->format, size, value, size_ret);
+    case CL_IMAGE_ELEMENT_SIZE:
+      return ReturnInfo(image->element_size, size, value, size_ret);
+    case CL_IMAGE_ROW_PITCH:
+      return ReturnInfo(image->row_pitch, size, value, size_ret);
+    case CL_IMAGE_SLICE_PITCH:
+      return ReturnInfo(image->slice_pitch, size, value, size_ret);
+    case CL_IMAGE_WIDTH:
+      return ReturnInfo(desc.image_width, size, value, size_ret);
+    case CL_IMAGE_HEIGHT:
+      return ReturnInfo(desc.image_height, size, value, size_ret);
+    case CL_IMAGE_DEPTH:
+      return ReturnInfo(desc.image_depth, size, value, size_ret);
+    case CL_IMAGE_ARRAY_SIZE:
+      return ReturnInfo(desc.image_array_size, size, value, size_ret);
+    case CL_IMAGE_BUFFER:
+      return ReturnInfo(desc.mem_object, size, value, size_ret);
+    case CL_IMAGE_NUM_MIP_LEVELS:
+      return ReturnInfo(desc.num_mip_levels, size, value, size_ret);
+    case CL_IMAGE_NUM_SAMPLES:
+      return ReturnInfo(desc.num_samples, size, value, size_ret);
+    default:
+      return CL_INVALID_VALUE;
   }
 }
 

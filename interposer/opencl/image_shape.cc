@@ -12,12 +12,15 @@ size_t Channels(cl_channel_order order) {
     case CL_Rx:
     case CL_INTENSITY:
     case CL_LUMINANCE:
-    case CL_DEPTH: return 1;
+    case CL_DEPTH:
+      return 1;
     case CL_RG:
     case CL_RA:
-    case CL_RGx: return 2;
+    case CL_RGx:
+      return 2;
     case CL_RGB:
-    case CL_sRGB: return 3;
+    case CL_sRGB:
+      return 3;
     case CL_RGBx:
     case CL_sRGBx:
     case CL_RGBA:
@@ -25,8 +28,10 @@ size_t Channels(cl_channel_order order) {
     case CL_ARGB:
     case CL_ABGR:
     case CL_sRGBA:
-    case CL_sBGRA: return 4;
-    default: return 0;
+    case CL_sBGRA:
+      return 4;
+    default:
+      return 0;
   }
 }
 
@@ -35,16 +40,20 @@ size_t ChannelSize(cl_channel_type type) {
     case CL_SNORM_INT8:
     case CL_UNORM_INT8:
     case CL_SIGNED_INT8:
-    case CL_UNSIGNED_INT8: return 1;
+    case CL_UNSIGNED_INT8:
+      return 1;
     case CL_SNORM_INT16:
     case CL_UNORM_INT16:
     case CL_SIGNED_INT16:
     case CL_UNSIGNED_INT16:
-    case CL_HALF_FLOAT: return 2;
+    case CL_HALF_FLOAT:
+      return 2;
     case CL_SIGNED_INT32:
     case CL_UNSIGNED_INT32:
-    case CL_FLOAT: return 4;
-    default: return 0;
+    case CL_FLOAT:
+      return 4;
+    default:
+      return 0;
   }
 }
 
@@ -55,9 +64,11 @@ bool Fits(cl_channel_order order, cl_channel_type type) {
     case CL_LUMINANCE:
       return type == CL_UNORM_INT8 || type == CL_UNORM_INT16 || type == CL_SNORM_INT8 || type == CL_SNORM_INT16 ||
              type == CL_HALF_FLOAT || type == CL_FLOAT;
-    case CL_DEPTH: return type == CL_UNORM_INT16 || type == CL_FLOAT;
+    case CL_DEPTH:
+      return type == CL_UNORM_INT16 || type == CL_FLOAT;
     case CL_RGB:
-    case CL_RGBx: return false;  // Packed types only, see below.
+    case CL_RGBx:
+      return false;  // Packed types only, see below.
     case CL_ARGB:
     case CL_BGRA:
     case CL_ABGR:
@@ -65,8 +76,10 @@ bool Fits(cl_channel_order order, cl_channel_type type) {
     case CL_sRGB:
     case CL_sRGBx:
     case CL_sRGBA:
-    case CL_sBGRA: return type == CL_UNORM_INT8;
-    default: return true;
+    case CL_sBGRA:
+      return type == CL_UNORM_INT8;
+    default:
+      return true;
   }
 }
 
@@ -78,10 +91,14 @@ size_t ElementSize(const cl_image_format& format) {
   const cl_channel_order order = format.image_channel_order;
   switch (format.image_channel_data_type) {
     case CL_UNORM_SHORT_565:
-    case CL_UNORM_SHORT_555: return order == CL_RGB || order == CL_RGBx ? 2 : 0;
-    case CL_UNORM_INT_101010: return order == CL_RGB || order == CL_RGBx ? 4 : 0;
-    case CL_UNORM_INT_101010_2: return order == CL_RGBA ? 4 : 0;
-    default: break;
+    case CL_UNORM_SHORT_555:
+      return order == CL_RGB || order == CL_RGBx ? 2 : 0;
+    case CL_UNORM_INT_101010:
+      return order == CL_RGB || order == CL_RGBx ? 4 : 0;
+    case CL_UNORM_INT_101010_2:
+      return order == CL_RGBA ? 4 : 0;
+    default:
+      break;
   }
   if (!Fits(order, format.image_channel_data_type)) return 0;
   return Channels(order) * ChannelSize(format.image_channel_data_type);
@@ -92,9 +109,14 @@ bool ExtentOf(const cl_image_desc& desc, Extent* extent) {
   extent->size[1] = extent->size[2] = 1;
   switch (desc.image_type) {
     case CL_MEM_OBJECT_IMAGE1D:
-    case CL_MEM_OBJECT_IMAGE1D_BUFFER: return true;
-    case CL_MEM_OBJECT_IMAGE1D_ARRAY: extent->size[1] = desc.image_array_size; return true;
-    case CL_MEM_OBJECT_IMAGE2D: extent->size[1] = desc.image_height; return true;
+    case CL_MEM_OBJECT_IMAGE1D_BUFFER:
+      return true;
+    case CL_MEM_OBJECT_IMAGE1D_ARRAY:
+      extent->size[1] = desc.image_array_size;
+      return true;
+    case CL_MEM_OBJECT_IMAGE2D:
+      extent->size[1] = desc.image_height;
+      return true;
     case CL_MEM_OBJECT_IMAGE2D_ARRAY:
       extent->size[1] = desc.image_height;
       extent->size[2] = desc.image_array_size;
@@ -103,7 +125,8 @@ bool ExtentOf(const cl_image_desc& desc, Extent* extent) {
       extent->size[1] = desc.image_height;
       extent->size[2] = desc.image_depth;
       return true;
-    default: return false;
+    default:
+      return false;
   }
 }
 
@@ -114,8 +137,8 @@ cl_int ResolveImagePitches(const cl_image_desc& desc, size_t element_size, bool 
   for (const size_t length : extent.size) {
     if (length == 0) return CL_INVALID_IMAGE_DESCRIPTOR;
   }
-  const bool layered = IsArray1D(desc) || desc.image_type == CL_MEM_OBJECT_IMAGE2D_ARRAY ||
-                       desc.image_type == CL_MEM_OBJECT_IMAGE3D;
+  const bool layered =
+      IsArray1D(desc) || desc.image_type == CL_MEM_OBJECT_IMAGE2D_ARRAY || desc.image_type == CL_MEM_OBJECT_IMAGE3D;
   if (!pitches && (desc.image_row_pitch != 0 || desc.image_slice_pitch != 0)) return CL_INVALID_IMAGE_DESCRIPTOR;
   size_t width = 0;
   if (__builtin_mul_overflow(extent.size[0], element_size, &width)) return CL_INVALID_IMAGE_SIZE;

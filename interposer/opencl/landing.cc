@@ -2,77 +2,104 @@
 #include "interposer/opencl/landing.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "interposer/opencl/entry.h"
 
 namespace hawser::ocl {
+namespace {
+
+bool IsLanded(const std::shared_ptr<Landing>& landing) { return landing->landed.load(std::memory_order_acquire); }
+
+void Prune(Landings& landings) {
+  landings.erase(std::remove_if(landings.begin(), landings.end(), &IsLanded), landings.end());
+}
+
+void Add(Landings& to, const std::shared_ptr<Landing>& landing) {
+  if (landing == nullptr || IsLanded(landing)) return;
+  if (std::find(to.begin(), to.end(), landing) == to.end()) to.push_back(landing);
+}
+
+void AddAll(Landings& to, const Landings& from) {
+  for (const auto& landing : from) Add(to, landing);
+}
+
+bool WaitsForAll(cl_command_type type) { return type == CL_COMMAND_MARKER || type == CL_COMMAND_BARRIER; }
+
+}  // namespace
 
 LandingBook& LandingBook::Get() {
   static LandingBook* book = new LandingBook;
   return *book;
 }
 
-std::shared_ptr<Landing> LandingBook::Open(cl_command_queue queue, bool follows_event) {
-  auto landing = std::make_shared<Landing>();
-  landing->session = queue->session;
-  landing->queue = queue;
-  landing->follows_event = follows_event;
-  std::lock_guard lock(mutex_);
-  landing->serial = next_serial_.fetch_add(1, std::memory_order_acq_rel);
-  open_.push_back(landing);
-  count_.store(open_.size(), std::memory_order_release);
-  return landing;
-}
-
-void LandingBook::Sent(Landing& landing, uint64_t ordinal) {
-  std::lock_guard lock(mutex_);
-  landing.ordinal = ordinal;
+std::shared_ptr<Landing> LandingBook::Open(bool follows_event) {
+  count_.fetch_add(1, std::memory_order_acq_rel);
+  return std::make_shared<Landing>(follows_event);
 }
 
 std::vector<cl_event> LandingBook::Land(const std::shared_ptr<Landing>& landing, cl_int failure) {
   std::vector<cl_event> free;
   std::lock_guard lock(mutex_);
-  if (landing->landed) return free;
-  landing->landed = true;
-  landing->failure = failure;
-  open_.erase(std::remove(open_.begin(), open_.end(), landing), open_.end());
-  count_.store(open_.size(), std::memory_order_release);
-  for (cl_event event : landing->held) {
+  if (IsLanded(landing)) return free;
+  landing->failure.store(failure, std::memory_order_relaxed);
+  landing->landed.store(true, std::memory_order_release);
+  count_.fetch_sub(1, std::memory_order_acq_rel);
+  for (cl_event event : std::exchange(landing->held, {})) {
     if (--event->blockers == 0) {
       free.push_back(event);
     } else {
       DropUse(event);  // Another landing holds one too.
     }
   }
-  landing->held.clear();
   return free;
 }
 
-bool LandingBook::Hold(cl_event event) {
-  if (event->landing == nullptr && Empty()) return false;
+Landings LandingBook::Before(cl_command_queue queue, cl_command_type type, cl_uint count, const cl_event* wait_list) {
+  Landings before;
+  if (Empty()) return before;
   std::lock_guard lock(mutex_);
-  Landing* own = event->landing.get();
-  if (own != nullptr) own->announced = true;
-  const bool ordered = event->queue != nullptr && !event->queue->out_of_order();
-  for (const auto& landing : open_) {
-    const bool is_own = landing.get() == own;
-    if (is_own && landing->follows_event) continue;
-    const bool earlier =
-        ordered && landing->queue == event->queue && landing->ordinal != 0 && landing->ordinal < event->queue_position;
-    if (landing->session != event->session || (!is_own && !landing->announced && !earlier)) continue;
+  Prune(queue->landings);
+  Prune(queue->ordered_landings);
+  // A marker or barrier without a wait list comes after everything; in an in-order queue each command does.
+  const bool all = !queue->out_of_order() || (WaitsForAll(type) && count == 0);
+  AddAll(before, all ? queue->landings : queue->ordered_landings);
+  for (cl_uint i = 0; i < count; ++i) {
+    Add(before, wait_list[i]->landing);
+    AddAll(before, wait_list[i]->after);
+  }
+  return before;
+}
+
+void LandingBook::Sent(cl_command_queue queue, cl_command_type type, const Landings& before,
+                       std::shared_ptr<Landing> own) {
+  if (before.empty() && own == nullptr) return;
+  std::lock_guard lock(mutex_);
+  AddAll(queue->landings, before);
+  Add(queue->landings, own);
+  if (queue->out_of_order() && type == CL_COMMAND_BARRIER) AddAll(queue->ordered_landings, before);
+}
+
+Landings LandingBook::Of(cl_command_queue queue) {
+  if (Empty()) return {};
+  std::lock_guard lock(mutex_);
+  Prune(queue->landings);
+  return queue->landings;
+}
+
+bool LandingBook::Hold(cl_event event) {
+  if (Empty()) return false;
+  std::lock_guard lock(mutex_);
+  Landings blocking = event->after;  // Kept: commands that wait for a held event come after these too.
+  if (event->landing != nullptr && !event->landing->follows_event) blocking.push_back(event->landing);
+  for (const auto& landing : blocking) {
+    if (IsLanded(landing)) continue;
     landing->held.push_back(Use(event));
     ++event->blockers;
   }
   return event->blockers != 0;
 }
 
-bool LandingBook::Clear(cl_command_queue queue, uint64_t ordinal, uint64_t mark) {
-  if (Empty()) return true;
-  std::lock_guard lock(mutex_);
-  return std::none_of(open_.begin(), open_.end(), [&](const auto& landing) {
-    return (landing->queue == queue && landing->ordinal != 0 && landing->ordinal <= ordinal) ||
-           (landing->session == queue->session && landing->announced && landing->serial < mark);
-  });
-}
+bool LandingBook::Landed(const Landings& landings) { return std::all_of(landings.begin(), landings.end(), &IsLanded); }
 
 }  // namespace hawser::ocl

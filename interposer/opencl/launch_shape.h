@@ -10,12 +10,12 @@ namespace hawser::ocl {
 /// What device and kernel allow.
 struct LaunchLimits {
   cl_uint dimensions = 3;
-  size_t group = 1;                 ///< Work-items in a group.
+  size_t group = 1;  ///< Work-items in a group.
   size_t items[3] = {1, 1, 1};
-  size_t required[3] = {0, 0, 0};   ///< reqd_work_group_size; 0: none.
-  bool non_uniform = false;         ///< The local size need not divide the global size.
-  bool local_required = true;       ///< A kernel with a required size must be given it (before OpenCL 2.1).
-  bool empty_allowed = false;       ///< No or a zero global size: success without work (since OpenCL 2.1).
+  size_t required[3] = {0, 0, 0};  ///< reqd_work_group_size; 0: none.
+  bool non_uniform = false;        ///< The local size need not divide the global size.
+  bool local_required = true;      ///< A kernel with a required size must be given it (before OpenCL 2.1).
+  bool empty_allowed = false;      ///< No or a zero global size: success without work (since OpenCL 2.1).
 };
 
 /// CL_SUCCESS or the specification's error. `empty`: there is nothing to run.

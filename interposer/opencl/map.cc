@@ -50,7 +50,7 @@ cl_int MapInPlace(Enqueue& enqueue, cl_mem mem, bool blocking, std::byte* host, 
     return SubmitPlaceAndWait(enqueue, mem, blocking);
   }
   enqueue.OnComplete([host, heap, size] { std::memcpy(host, heap, size); });
-  enqueue.Land(LandingBook::Get().Open(enqueue.queue(), true));
+  enqueue.Land(LandingBook::Get().Open(true));
   return SubmitPlaceAndWait(enqueue, mem, blocking);
 }
 
@@ -92,8 +92,7 @@ cl_int MapBuffer(Enqueue& enqueue, cl_mem mem, bool blocking, const _cl_mem::Map
   message.buffer = mem->id;
   message.offset = mapping.offset;
   message.size = mapping.size;
-  return SubmitRead(enqueue, opencl::Opcode::kEnqueueReadBuffer, message, target, Region::Flat(mapping.size),
-                    blocking);
+  return SubmitRead(enqueue, opencl::Opcode::kEnqueueReadBuffer, message, target, Region::Flat(mapping.size), blocking);
 }
 
 template <typename Message>
@@ -170,9 +169,9 @@ void* CL_API_CALL clEnqueueMapBuffer(cl_command_queue queue, cl_mem buffer, cl_b
 }
 
 void* CL_API_CALL clEnqueueMapImage(cl_command_queue queue, cl_mem image, cl_bool blocking, cl_map_flags flags,
-                                    const size_t* origin, const size_t* region, size_t* row_pitch,
-                                    size_t* slice_pitch, cl_uint num_events, const cl_event* wait_list,
-                                    cl_event* event, cl_int* errcode_ret) {
+                                    const size_t* origin, const size_t* region, size_t* row_pitch, size_t* slice_pitch,
+                                    cl_uint num_events, const cl_event* wait_list, cl_event* event,
+                                    cl_int* errcode_ret) {
   Enqueue enqueue(queue, CL_COMMAND_MAP_IMAGE, num_events, wait_list, event);
   wire::Id id;
   cl_int error = enqueue.Begin();
@@ -199,16 +198,15 @@ void* CL_API_CALL clEnqueueMapImage(cl_command_queue queue, cl_mem image, cl_boo
   }
   mapping.row_pitch = image->row_pitch;
   mapping.slice_pitch = image->slice_pitch;
-  mapping.pointer =
-      base + HostOffset(image->desc, image->element_size, origin, image->row_pitch, image->slice_pitch);
+  mapping.pointer = base + HostOffset(image->desc, image->element_size, origin, image->row_pitch, image->slice_pitch);
   Region host;
   HostRegion(image->desc, image->element_size, region, image->row_pitch, image->slice_pitch, &host);
   Keep(image, mapping);
   if (MapsContents(flags)) {
     opencl::ReadImage message;
     FillPart(message, image, mapping, host);
-    error = SubmitRead(enqueue, opencl::Opcode::kEnqueueReadImage, message, mapping.pointer, host,
-                       blocking != CL_FALSE);
+    error =
+        SubmitRead(enqueue, opencl::Opcode::kEnqueueReadImage, message, mapping.pointer, host, blocking != CL_FALSE);
   } else if (enqueue.QueueIdle() && !queue->profiling()) {
     error = enqueue.CompleteLocally();
   } else {

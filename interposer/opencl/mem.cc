@@ -21,7 +21,7 @@ struct Leaving {
   guest::Session* session;
   uint64_t heap_offset;  // kNoHeap: owns none.
   uint64_t heap_size;
-  cl_mem mem;            // Kept for its destructor callbacks; else null.
+  cl_mem mem;  // Kept for its destructor callbacks; else null.
 };
 
 struct Departures {
@@ -167,25 +167,33 @@ cl_int CL_API_CALL clGetMemObjectInfo(cl_mem mem, cl_mem_info param, size_t size
   const cl_int error = CheckHandle(mem);
   if (error != CL_SUCCESS) return error;
   switch (param) {
-    case CL_MEM_TYPE: return ReturnInfo(mem->type, size, value, size_ret);
-    case CL_MEM_FLAGS: return ReturnInfo(mem->flags, size, value, size_ret);
-    case CL_MEM_SIZE: return ReturnInfo(mem->size, size, value, size_ret);
-    case CL_MEM_HOST_PTR: return ReturnInfo(mem->host_ptr, size, value, size_ret);
+    case CL_MEM_TYPE:
+      return ReturnInfo(mem->type, size, value, size_ret);
+    case CL_MEM_FLAGS:
+      return ReturnInfo(mem->flags, size, value, size_ret);
+    case CL_MEM_SIZE:
+      return ReturnInfo(mem->size, size, value, size_ret);
+    case CL_MEM_HOST_PTR:
+      return ReturnInfo(mem->host_ptr, size, value, size_ret);
     case CL_MEM_MAP_COUNT: {
       std::lock_guard lock(mem->mutex);
       return ReturnInfo<cl_uint>(static_cast<cl_uint>(mem->mappings.size()), size, value, size_ret);
     }
     case CL_MEM_REFERENCE_COUNT:
       return ReturnInfo<cl_uint>(mem->refs.load(std::memory_order_relaxed), size, value, size_ret);
-    case CL_MEM_CONTEXT: return ReturnInfo(mem->context, size, value, size_ret);
-    case CL_MEM_ASSOCIATED_MEMOBJECT: return ReturnInfo(mem->parent, size, value, size_ret);
-    case CL_MEM_OFFSET: return ReturnInfo(mem->origin, size, value, size_ret);
+    case CL_MEM_CONTEXT:
+      return ReturnInfo(mem->context, size, value, size_ret);
+    case CL_MEM_ASSOCIATED_MEMOBJECT:
+      return ReturnInfo(mem->parent, size, value, size_ret);
+    case CL_MEM_OFFSET:
+      return ReturnInfo(mem->origin, size, value, size_ret);
     case CL_MEM_USES_SVM_POINTER:
       return ReturnInfo<cl_bool>(IsSvmPointer(mem->context, mem->host_ptr) ? CL_TRUE : CL_FALSE, size, value, size_ret);
     case CL_MEM_PROPERTIES:
       return ReturnInfo(mem->property_list.data(), mem->property_list.size() * sizeof(cl_mem_properties), size, value,
                         size_ret);
-    default: return CL_INVALID_VALUE;
+    default:
+      return CL_INVALID_VALUE;
   }
 }
 
@@ -239,10 +247,14 @@ cl_int CL_API_CALL clGetPipeInfo(cl_mem pipe, cl_pipe_info param, size_t size, v
   if (error != CL_SUCCESS) return error;
   if (pipe->type != CL_MEM_OBJECT_PIPE) return CL_INVALID_MEM_OBJECT;
   switch (param) {
-    case CL_PIPE_PACKET_SIZE: return ReturnInfo(pipe->packet_size, size, value, size_ret);
-    case CL_PIPE_MAX_PACKETS: return ReturnInfo(pipe->max_packets, size, value, size_ret);
-    case CL_PIPE_PROPERTIES: return ReturnInfo(nullptr, 0, size, value, size_ret);
-    default: return CL_INVALID_VALUE;
+    case CL_PIPE_PACKET_SIZE:
+      return ReturnInfo(pipe->packet_size, size, value, size_ret);
+    case CL_PIPE_MAX_PACKETS:
+      return ReturnInfo(pipe->max_packets, size, value, size_ret);
+    case CL_PIPE_PROPERTIES:
+      return ReturnInfo(nullptr, 0, size, value, size_ret);
+    default:
+      return CL_INVALID_VALUE;
   }
 }
 

@@ -68,8 +68,7 @@ cl_mem CL_API_CALL clCreateBuffer(cl_context context, cl_mem_flags flags, size_t
 }
 
 cl_mem CL_API_CALL clCreateBufferWithProperties(cl_context context, const cl_mem_properties* properties,
-                                                cl_mem_flags flags, size_t size, void* host_ptr,
-                                                cl_int* errcode_ret) {
+                                                cl_mem_flags flags, size_t size, void* host_ptr, cl_int* errcode_ret) {
   cl_int error = CheckCreate(context, flags, size, host_ptr);
   if (error == CL_SUCCESS) error = CheckMemProperties(properties);
   if (error != CL_SUCCESS) return ReturnMem(nullptr, error, errcode_ret);

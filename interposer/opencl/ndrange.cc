@@ -92,8 +92,8 @@ cl_int Launch(cl_command_type type, cl_command_queue queue, cl_kernel kernel, cl
 
 cl_int CL_API_CALL clEnqueueNDRangeKernel(cl_command_queue queue, cl_kernel kernel, cl_uint work_dim,
                                           const size_t* global_work_offset, const size_t* global_work_size,
-                                          const size_t* local_work_size, cl_uint num_events,
-                                          const cl_event* wait_list, cl_event* event) {
+                                          const size_t* local_work_size, cl_uint num_events, const cl_event* wait_list,
+                                          cl_event* event) {
   return Launch(CL_COMMAND_NDRANGE_KERNEL, queue, kernel, work_dim, global_work_offset, global_work_size,
                 local_work_size, num_events, wait_list, event);
 }

@@ -152,6 +152,9 @@ struct _cl_command_queue : hawser::ocl::Object {
   std::atomic<uint64_t> enqueued{0};
   std::atomic<uint64_t> sent{0};
   std::atomic<uint64_t> finished{0};
+  // Reads on their way that came before (landing.h, whose book guards these): before whatever follows in an in-order
+  // queue, and before what follows the last barrier of an out-of-order one.
+  std::vector<std::shared_ptr<hawser::ocl::Landing>> landings, ordered_landings;
   std::atomic<bool> unflushed{false};               // Something was enqueued since the last flush.
   std::atomic<cl_int> pending_error{CL_SUCCESS};    // A late error, for the next call that may return it.
 };
@@ -277,7 +280,8 @@ struct _cl_event : hawser::ocl::Object {
   uint64_t queue_position = 0;        // When this command is complete, so many of the queue are (queue->sent + 1).
   bool local = false;                 // The server does not know it: complete from birth.
   std::atomic<cl_int> server_status{CL_QUEUED};
-  std::shared_ptr<hawser::ocl::Landing> landing;  // What must land before completion is shown (landing.h).
+  std::shared_ptr<hawser::ocl::Landing> landing;  // What must land before completion is shown (landing.h),
+  std::vector<std::shared_ptr<hawser::ocl::Landing>> after;  // and what else must: the book's mutex.
   uint32_t blockers = 0;                          // Landings that hold the completion back; the book's mutex.
   std::atomic<bool> kept{false};                  // Holds one use of itself until it is final.
   uint64_t times[5] = {};             // queued, submit, start, end, complete

@@ -28,9 +28,8 @@ void Gather(const std::byte* strided, const Region& region, uint64_t offset, siz
     std::memcpy(packed, strided + offset, size);
     return;
   }
-  ForEachPiece(region, offset, size, [&](size_t from, size_t to, size_t bytes) {
-    std::memcpy(packed + to, strided + from, bytes);
-  });
+  ForEachPiece(region, offset, size,
+               [&](size_t from, size_t to, size_t bytes) { std::memcpy(packed + to, strided + from, bytes); });
 }
 
 void Scatter(std::byte* strided, const Region& region, uint64_t offset, size_t size, const std::byte* packed) {
@@ -38,9 +37,8 @@ void Scatter(std::byte* strided, const Region& region, uint64_t offset, size_t s
     std::memcpy(strided + offset, packed, size);
     return;
   }
-  ForEachPiece(region, offset, size, [&](size_t to, size_t from, size_t bytes) {
-    std::memcpy(strided + to, packed + from, bytes);
-  });
+  ForEachPiece(region, offset, size,
+               [&](size_t to, size_t from, size_t bytes) { std::memcpy(strided + to, packed + from, bytes); });
 }
 
 void CopyRegion(std::byte* to, const Region& to_region, const std::byte* from, const Region& from_region) {

@@ -16,9 +16,7 @@ struct Region {
 
   static Region Flat(size_t bytes) { return {bytes, 1, 1, bytes, bytes}; }
   size_t bytes() const { return width * rows * slices; }
-  bool contiguous() const {
-    return (rows <= 1 || row_pitch == width) && (slices <= 1 || slice_pitch == width * rows);
-  }
+  bool contiguous() const { return (rows <= 1 || row_pitch == width) && (slices <= 1 || slice_pitch == width * rows); }
 };
 
 /// Copies bytes [offset, offset + size) of the packed form from `strided` to `packed` (where byte `offset` goes first).

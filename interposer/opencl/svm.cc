@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // Coarse-grained shared virtual memory: clSVMAlloc and clSVMFree. The server allocates; the guest maps memory of its
 // own at the same address, so that pointers mean the same on both sides. Commands move the bytes (svm_commands.cc).
+#include "interposer/opencl/svm.h"
+
 #include <algorithm>
 
 #include "interposer/opencl/entry.h"
 #include "interposer/opencl/mem.h"
 #include "interposer/opencl/mem_flags.h"
-#include "interposer/opencl/svm.h"
 #include "interposer/opencl/svm_pages.h"
 #include "proto/opencl/guest_entries.h"
 

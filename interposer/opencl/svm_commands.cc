@@ -52,7 +52,7 @@ cl_int CopyOnHost(Enqueue& enqueue, bool blocking, void* destination, const void
     return enqueue.CompleteLocally();
   }
   enqueue.OnComplete([destination, source, size] { std::memcpy(destination, source, size); });
-  enqueue.Land(LandingBook::Get().Open(enqueue.queue(), true));
+  enqueue.Land(LandingBook::Get().Open(true));
   error = SubmitMarker(enqueue);
   return error == CL_SUCCESS && blocking ? AwaitMade(enqueue) : error;
 }
@@ -94,7 +94,7 @@ cl_int CL_API_CALL clEnqueueSVMFree(cl_command_queue queue, cl_uint count, void*
   }
   // The function is the command: complete is what it has done.
   guest::Session* session = queue->session;
-  auto landing = LandingBook::Get().Open(queue);
+  auto landing = LandingBook::Get().Open();
   enqueue.Land(landing);
   session->AddListener();
   enqueue.OnComplete([=, used = Use(queue)]() mutable {

@@ -96,10 +96,10 @@ cl_int CL_API_CALL clEnqueueWriteBuffer(cl_command_queue queue, cl_mem buffer, c
 }
 
 cl_int CL_API_CALL clEnqueueReadBufferRect(cl_command_queue queue, cl_mem buffer, cl_bool blocking,
-                                           const size_t* buffer_origin, const size_t* host_origin,
-                                           const size_t* region, size_t buffer_row_pitch, size_t buffer_slice_pitch,
-                                           size_t host_row_pitch, size_t host_slice_pitch, void* ptr,
-                                           cl_uint num_events, const cl_event* wait_list, cl_event* event) {
+                                           const size_t* buffer_origin, const size_t* host_origin, const size_t* region,
+                                           size_t buffer_row_pitch, size_t buffer_slice_pitch, size_t host_row_pitch,
+                                           size_t host_slice_pitch, void* ptr, cl_uint num_events,
+                                           const cl_event* wait_list, cl_event* event) {
   Enqueue enqueue(queue, CL_COMMAND_READ_BUFFER_RECT, num_events, wait_list, event);
   opencl::ReadBufferRect message;
   cl_int error = enqueue.Begin();

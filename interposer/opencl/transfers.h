@@ -66,7 +66,7 @@ cl_int SubmitRead(Enqueue& enqueue, opencl::Opcode opcode, Message& message, voi
   const bool bulk = region.bytes() > session->inline_limit();
   auto* read = new RemoteRead(session, target, region);
   if (!blocking) {
-    auto landing = LandingBook::Get().Open(enqueue.queue());
+    auto landing = LandingBook::Get().Open();
     read->SetLanding(landing);
     enqueue.Land(landing);
     if (bulk) enqueue.ForceEvent();  // Its completion tells what may depend on the data.

@@ -73,16 +73,15 @@ cl_int ConcludeRead(Enqueue& enqueue, RemoteRead* read, cl_int sent, uint64_t tr
   read->Unref();
   if (error != CL_SUCCESS) return error;
   // What this read followed must be complete for the application too.
-  error = AwaitData(queue);
+  error = enqueue.AwaitEarlierData();
   if (error != CL_SUCCESS) return error;
   if (!queue->out_of_order()) AdvanceFinished(queue, enqueue.position());
   if (enqueue.made() != nullptr) {
     if (queue->profiling()) return AwaitMade(enqueue);  // Its times come with the completion.
     ShowFinal(enqueue.made(), CL_COMPLETE);
   }
-  return queue->pending_error.load(std::memory_order_relaxed) == CL_SUCCESS
-             ? CL_SUCCESS
-             : queue->pending_error.exchange(CL_SUCCESS);
+  return queue->pending_error.load(std::memory_order_relaxed) == CL_SUCCESS ? CL_SUCCESS
+                                                                            : queue->pending_error.exchange(CL_SUCCESS);
 }
 
 cl_int SendStrided(guest::Session* session, uint64_t transfer, const std::byte* source, const Region& region) {

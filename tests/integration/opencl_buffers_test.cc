@@ -66,7 +66,8 @@ TEST_P(BufferTest, BlockingRoundTrips) {
       const auto data = Random(size, static_cast<unsigned>(size));
       std::vector<unsigned char> back(size);
       if (busy) MakeBusy();
-      ASSERT_EQ(clEnqueueWriteBuffer(cl_.queue, buffer, CL_TRUE, 5, size, data.data(), 0, nullptr, nullptr), CL_SUCCESS);
+      ASSERT_EQ(clEnqueueWriteBuffer(cl_.queue, buffer, CL_TRUE, 5, size, data.data(), 0, nullptr, nullptr),
+                CL_SUCCESS);
       // An out-of-order queue promises order between commands only through events and barriers.
       if (cl_.queue != nullptr) {
         ASSERT_EQ(clEnqueueBarrierWithWaitList(cl_.queue, 0, nullptr, nullptr), CL_SUCCESS);
@@ -87,7 +88,8 @@ TEST_P(BufferTest, EventsCompleteOnceDataLanded) {
     MakeBusy();
     cl_event written = nullptr;
     cl_event read = nullptr;
-    ASSERT_EQ(clEnqueueWriteBuffer(cl_.queue, buffer, CL_FALSE, 0, size, data.data(), 0, nullptr, &written), CL_SUCCESS);
+    ASSERT_EQ(clEnqueueWriteBuffer(cl_.queue, buffer, CL_FALSE, 0, size, data.data(), 0, nullptr, &written),
+              CL_SUCCESS);
     ASSERT_EQ(clEnqueueReadBuffer(cl_.queue, buffer, CL_FALSE, 0, size, back.data(), 1, &written, &read), CL_SUCCESS);
     ASSERT_EQ(clWaitForEvents(1, &read), CL_SUCCESS);
     ASSERT_EQ(back, data) << size;
@@ -128,7 +130,8 @@ TEST_P(BufferTest, LaterEventsCoverEarlierReads) {
     std::vector<unsigned char> back(size);
     cl_event written = nullptr, read = nullptr, marked = nullptr;
     MakeBusy();
-    ASSERT_EQ(clEnqueueWriteBuffer(cl_.queue, buffer, CL_FALSE, 0, size, data.data(), 0, nullptr, &written), CL_SUCCESS);
+    ASSERT_EQ(clEnqueueWriteBuffer(cl_.queue, buffer, CL_FALSE, 0, size, data.data(), 0, nullptr, &written),
+              CL_SUCCESS);
     ASSERT_EQ(clEnqueueReadBuffer(cl_.queue, buffer, CL_FALSE, 0, size, back.data(), 1, &written, &read), CL_SUCCESS);
     ASSERT_EQ(clFlush(cl_.queue), CL_SUCCESS);
     // Somebody else's event that waited for the read says as much as the read's own.
@@ -226,7 +229,8 @@ TEST_P(BufferTest, FillsAndCopies) {
   cl_mem b = cl_.Buffer(size);
   const cl_uint pattern = 0x01020304;
   cl_event filled = nullptr, copied = nullptr;
-  ASSERT_EQ(clEnqueueFillBuffer(cl_.queue, a, &pattern, sizeof(pattern), 16, size - 16, 0, nullptr, &filled), CL_SUCCESS);
+  ASSERT_EQ(clEnqueueFillBuffer(cl_.queue, a, &pattern, sizeof(pattern), 16, size - 16, 0, nullptr, &filled),
+            CL_SUCCESS);
   ASSERT_EQ(clEnqueueCopyBuffer(cl_.queue, a, b, 16, 0, size - 16, 1, &filled, &copied), CL_SUCCESS);
   std::vector<cl_uint> back((size - 16) / 4);
   ASSERT_EQ(clEnqueueReadBuffer(cl_.queue, b, CL_TRUE, 0, size - 16, back.data(), 1, &copied, nullptr), CL_SUCCESS);
@@ -257,9 +261,8 @@ TEST_P(BufferTest, MapsSeeAndKeepWhatIsWritten) {
       ASSERT_EQ(clEnqueueNDRangeKernel(cl_.queue, add, 1, nullptr, &size, nullptr, 0, nullptr, &added), CL_SUCCESS);
       const size_t offset = size > 10 ? 3 : 0;
       cl_int error = CL_SUCCESS;
-      auto* memory = static_cast<unsigned char*>(clEnqueueMapBuffer(cl_.queue, buffer, CL_FALSE,
-                                                                    CL_MAP_READ | CL_MAP_WRITE, offset, size - offset,
-                                                                    1, &added, &mapped, &error));
+      auto* memory = static_cast<unsigned char*>(clEnqueueMapBuffer(
+          cl_.queue, buffer, CL_FALSE, CL_MAP_READ | CL_MAP_WRITE, offset, size - offset, 1, &added, &mapped, &error));
       ASSERT_EQ(error, CL_SUCCESS);
       ASSERT_NE(memory, nullptr);
       if (host_memory) {
@@ -281,7 +284,8 @@ TEST_P(BufferTest, MapsSeeAndKeepWhatIsWritten) {
       ASSERT_EQ(clEnqueueNDRangeKernel(cl_.queue, add, 1, nullptr, &size, nullptr, 1, &unmapped, &again), CL_SUCCESS);
       std::vector<unsigned char> back(size);
       ASSERT_EQ(clEnqueueReadBuffer(cl_.queue, buffer, CL_TRUE, 0, size, back.data(), 1, &again, nullptr), CL_SUCCESS);
-      for (size_t i = offset; i < size; ++i) ASSERT_EQ(back[i], static_cast<unsigned char>(i + 3)) << i << " of " << size;
+      for (size_t i = offset; i < size; ++i)
+        ASSERT_EQ(back[i], static_cast<unsigned char>(i + 3)) << i << " of " << size;
       EXPECT_EQ(clEnqueueUnmapMemObject(cl_.queue, buffer, memory, 0, nullptr, nullptr), CL_INVALID_VALUE);
       for (cl_event event : {added, mapped, unmapped, again}) clReleaseEvent(event);
       clReleaseKernel(add);
@@ -301,7 +305,8 @@ TEST_P(BufferTest, BlockingMapsInvalidateAndOverlap) {
   void* all = clEnqueueMapBuffer(cl_.queue, buffer, CL_TRUE, CL_MAP_READ, 0, size, 0, nullptr, nullptr, &error);
   ASSERT_EQ(error, CL_SUCCESS);
   EXPECT_EQ(std::memcmp(all, data.data(), size), 0);
-  void* half = clEnqueueMapBuffer(cl_.queue, buffer, CL_TRUE, CL_MAP_READ, size / 2, size / 2, 0, nullptr, nullptr, &error);
+  void* half =
+      clEnqueueMapBuffer(cl_.queue, buffer, CL_TRUE, CL_MAP_READ, size / 2, size / 2, 0, nullptr, nullptr, &error);
   ASSERT_EQ(error, CL_SUCCESS);
   EXPECT_EQ(std::memcmp(half, data.data() + size / 2, size / 2), 0);
   EXPECT_EQ(clEnqueueUnmapMemObject(cl_.queue, buffer, all, 0, nullptr, nullptr), CL_SUCCESS);
@@ -327,7 +332,8 @@ TEST_P(BufferTest, SubBuffersAreWindows) {
   const size_t step = std::max<size_t>(bits / 8, 64);
   cl_mem buffer = cl_.Buffer(step * 8);
   auto data = Random(step * 8, 6);
-  ASSERT_EQ(clEnqueueWriteBuffer(cl_.queue, buffer, CL_TRUE, 0, data.size(), data.data(), 0, nullptr, nullptr), CL_SUCCESS);
+  ASSERT_EQ(clEnqueueWriteBuffer(cl_.queue, buffer, CL_TRUE, 0, data.size(), data.data(), 0, nullptr, nullptr),
+            CL_SUCCESS);
   cl_buffer_region region = {step * 2, step * 3};
   cl_int error = CL_SUCCESS;
   cl_mem part = clCreateSubBuffer(buffer, 0, CL_BUFFER_CREATE_TYPE_REGION, &region, &error);
@@ -338,7 +344,8 @@ TEST_P(BufferTest, SubBuffersAreWindows) {
   cl_mem associated = nullptr;
   size_t origin = 0;
   cl_mem_flags flags = 0;
-  ASSERT_EQ(clGetMemObjectInfo(part, CL_MEM_ASSOCIATED_MEMOBJECT, sizeof(associated), &associated, nullptr), CL_SUCCESS);
+  ASSERT_EQ(clGetMemObjectInfo(part, CL_MEM_ASSOCIATED_MEMOBJECT, sizeof(associated), &associated, nullptr),
+            CL_SUCCESS);
   ASSERT_EQ(clGetMemObjectInfo(part, CL_MEM_OFFSET, sizeof(origin), &origin, nullptr), CL_SUCCESS);
   ASSERT_EQ(clGetMemObjectInfo(part, CL_MEM_FLAGS, sizeof(flags), &flags, nullptr), CL_SUCCESS);
   EXPECT_EQ(associated, buffer);
@@ -398,9 +405,11 @@ TEST_P(BufferTest, DestructorCallbacksRunOnceInReverseOrder) {
   };
   Note first{&seen, 1}, second{&seen, 2};
   cl_mem buffer = cl_.Buffer(1 << 16);
-  ASSERT_EQ(clSetMemObjectDestructorCallback(buffer, +[](cl_mem mem, void* data) { callback(mem, data); }, &first),
+  ASSERT_EQ(clSetMemObjectDestructorCallback(
+                buffer, +[](cl_mem mem, void* data) { callback(mem, data); }, &first),
             CL_SUCCESS);
-  ASSERT_EQ(clSetMemObjectDestructorCallback(buffer, +[](cl_mem mem, void* data) { callback(mem, data); }, &second),
+  ASSERT_EQ(clSetMemObjectDestructorCallback(
+                buffer, +[](cl_mem mem, void* data) { callback(mem, data); }, &second),
             CL_SUCCESS);
   MakeBusy();
   clReleaseMemObject(buffer);

@@ -113,9 +113,9 @@ TEST_P(ImageTest, PartsAreWrittenAndRead) {
   auto data = Random(Elements() * 4, 3);
   cl_mem image = Create(CL_MEM_READ_WRITE, nullptr);
   ASSERT_NE(image, nullptr);
-  ASSERT_EQ(clEnqueueWriteImage(cl_.queue, image, CL_FALSE, kOrigin, kind.extent, 0, 0, data.data(), 0, nullptr,
-                                nullptr),
-            CL_SUCCESS);
+  ASSERT_EQ(
+      clEnqueueWriteImage(cl_.queue, image, CL_FALSE, kOrigin, kind.extent, 0, 0, data.data(), 0, nullptr, nullptr),
+      CL_SUCCESS);
   size_t origin[3], region[3];
   for (int i = 0; i < 3; ++i) {
     origin[i] = kind.extent[i] > 4 ? 1 : 0;
@@ -127,8 +127,8 @@ TEST_P(ImageTest, PartsAreWrittenAndRead) {
   size_t at = 0;
   for (size_t z = 0; z < region[2]; ++z) {
     for (size_t y = 0; y < region[1]; ++y, at += region[0] * 4) {
-      std::memcpy(&data[(((z + origin[2]) * kind.extent[1] + y + origin[1]) * kind.extent[0] + origin[0]) * 4], &part[at],
-                  region[0] * 4);
+      std::memcpy(&data[(((z + origin[2]) * kind.extent[1] + y + origin[1]) * kind.extent[0] + origin[0]) * 4],
+                  &part[at], region[0] * 4);
     }
   }
   EXPECT_EQ(ReadAll(image), data);
@@ -161,9 +161,9 @@ TEST_P(ImageTest, MapsSeeAndKeepWhatIsWritten) {
     }
     size_t row = 0, slice = 0;
     cl_int error = CL_SUCCESS;
-    auto* memory = static_cast<unsigned char*>(clEnqueueMapImage(cl_.queue, image, CL_TRUE, CL_MAP_READ | CL_MAP_WRITE,
-                                                                 origin, region, &row, &slice, 0, nullptr, nullptr,
-                                                                 &error));
+    auto* memory =
+        static_cast<unsigned char*>(clEnqueueMapImage(cl_.queue, image, CL_TRUE, CL_MAP_READ | CL_MAP_WRITE, origin,
+                                                      region, &row, &slice, 0, nullptr, nullptr, &error));
     ASSERT_EQ(error, CL_SUCCESS);
     ASSERT_NE(memory, nullptr);
     const bool lines = kind.type == CL_MEM_OBJECT_IMAGE1D_ARRAY;
@@ -196,10 +196,12 @@ TEST_P(ImageTest, FillsAndCopies) {
   ASSERT_EQ(clEnqueueCopyImageToBuffer(cl_.queue, other, buffer, kOrigin, kind.extent, 0, 0, nullptr, nullptr),
             CL_SUCCESS);
   std::vector<unsigned char> back(Elements() * 4);
-  ASSERT_EQ(clEnqueueReadBuffer(cl_.queue, buffer, CL_TRUE, 0, back.size(), back.data(), 0, nullptr, nullptr), CL_SUCCESS);
+  ASSERT_EQ(clEnqueueReadBuffer(cl_.queue, buffer, CL_TRUE, 0, back.size(), back.data(), 0, nullptr, nullptr),
+            CL_SUCCESS);
   for (size_t i = 0; i < back.size(); ++i) ASSERT_EQ(back[i], i % 4 + 1) << i;
   const auto data = Random(back.size(), 6);
-  ASSERT_EQ(clEnqueueWriteBuffer(cl_.queue, buffer, CL_FALSE, 0, data.size(), data.data(), 0, nullptr, nullptr), CL_SUCCESS);
+  ASSERT_EQ(clEnqueueWriteBuffer(cl_.queue, buffer, CL_FALSE, 0, data.size(), data.data(), 0, nullptr, nullptr),
+            CL_SUCCESS);
   ASSERT_EQ(clEnqueueCopyBufferToImage(cl_.queue, buffer, image, 0, kOrigin, kind.extent, 0, nullptr, nullptr),
             CL_SUCCESS);
   EXPECT_EQ(ReadAll(image), data);
@@ -239,7 +241,8 @@ TEST_P(ImageTest, KernelsSeeThem) {
   cl_kernel invert = cl_.Kernel("invert");
   ASSERT_EQ(clSetKernelArg(invert, 0, sizeof(cl_mem), &in), CL_SUCCESS);
   ASSERT_EQ(clSetKernelArg(invert, 1, sizeof(cl_mem), &out), CL_SUCCESS);
-  ASSERT_EQ(clEnqueueNDRangeKernel(cl_.queue, invert, 2, nullptr, kind.extent, nullptr, 0, nullptr, nullptr), CL_SUCCESS);
+  ASSERT_EQ(clEnqueueNDRangeKernel(cl_.queue, invert, 2, nullptr, kind.extent, nullptr, 0, nullptr, nullptr),
+            CL_SUCCESS);
   for (auto& byte : data) byte = static_cast<unsigned char>(255 - byte);
   EXPECT_EQ(ReadAll(out), data);
   clReleaseKernel(invert);

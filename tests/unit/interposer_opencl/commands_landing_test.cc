@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // When completions may be shown. Objects are made without a server: nothing here sends.
-#include "interposer/opencl/landing.h"
-
 #include <gtest/gtest.h>
 
 #include "interposer/opencl/entry.h"
+#include "interposer/opencl/landing.h"
 #include "interposer/opencl/svm_pages.h"
 
 namespace hawser::ocl {
@@ -14,115 +13,133 @@ class LandingTest : public ::testing::Test {
  protected:
   LandingTest() : queue_(Magic::kQueue, nullptr, wire::Id()), other_(Magic::kQueue, nullptr, wire::Id()) {}
 
-  /// Complete once `before` commands of the queue and itself are.
-  std::unique_ptr<_cl_event> Event(cl_command_queue queue, uint64_t before) {
+  using Event = std::unique_ptr<_cl_event>;
+  /// A command of the queue, with or without a read's data on its way.
+  Event Command(cl_command_queue queue, std::vector<cl_event> waits = {}, std::shared_ptr<Landing> own = nullptr,
+                cl_command_type type = CL_COMMAND_NDRANGE_KERNEL) {
     auto event = std::make_unique<_cl_event>(Magic::kEvent, nullptr, wire::Id());
     event->queue = queue;
-    event->queue_position = before + 1;
     event->uses.store(100);  // Never destroyed by the book.
+    event->landing = own;
+    event->after = book_.Before(queue, type, static_cast<cl_uint>(waits.size()), waits.data());
+    book_.Sent(queue, type, event->after, own);
     return event;
   }
-  std::shared_ptr<Landing> Read(cl_command_queue queue, uint64_t ordinal) {
-    auto landing = book_.Open(queue);
-    book_.Sent(*landing, ordinal);
-    return landing;
-  }
+  bool Held(const Event& event) { return book_.Hold(event.get()); }
+  size_t Land(const std::shared_ptr<Landing>& landing) { return book_.Land(landing, CL_SUCCESS).size(); }
 
   LandingBook book_;
   _cl_command_queue queue_, other_;
 };
 
 TEST_F(LandingTest, NothingOnItsWayHoldsNothing) {
-  auto event = Event(&queue_, 0);
-  EXPECT_FALSE(book_.Hold(event.get()));
+  const Event event = Command(&queue_);
+  EXPECT_FALSE(Held(event));
   EXPECT_TRUE(book_.Empty());
 }
 
 TEST_F(LandingTest, AReadIsHeldUntilItsOwnDataLands) {
-  auto event = Event(&queue_, 0);
-  event->landing = Read(&queue_, 1);
-  EXPECT_TRUE(book_.Hold(event.get()));
-  const auto free = book_.Land(event->landing, CL_SUCCESS);
+  auto data = book_.Open();
+  const Event read = Command(&queue_, {}, data);
+  EXPECT_TRUE(Held(read));
+  const auto free = book_.Land(data, CL_SUCCESS);
   ASSERT_EQ(free.size(), 1u);
-  EXPECT_EQ(free[0], event.get());
+  EXPECT_EQ(free[0], read.get());
+  EXPECT_TRUE(book_.Empty());
+  EXPECT_EQ(Land(data), 0u);  // Once.
 }
 
 TEST_F(LandingTest, DataThatLandedFirstHoldsNothing) {
-  auto event = Event(&queue_, 0);
-  event->landing = Read(&queue_, 1);
-  EXPECT_TRUE(book_.Land(event->landing, -5).empty());
-  EXPECT_FALSE(book_.Hold(event.get()));
-  EXPECT_EQ(event->landing->failure, -5);
+  auto data = book_.Open();
+  const Event read = Command(&queue_, {}, data);
+  EXPECT_TRUE(book_.Land(data, -5).empty());
+  EXPECT_FALSE(Held(read));
+  EXPECT_EQ(data->failure, -5);
 }
 
 TEST_F(LandingTest, LaterCommandsOfAnInOrderQueueWaitForEarlierReads) {
-  auto read = Read(&queue_, 3);
-  auto before = Event(&queue_, 2);
-  auto after = Event(&queue_, 3);
-  EXPECT_FALSE(book_.Hold(before.get()));
-  EXPECT_TRUE(book_.Hold(after.get()));
-  EXPECT_EQ(book_.Land(read, CL_SUCCESS).size(), 1u);
+  const Event before = Command(&queue_);
+  auto data = book_.Open();
+  const Event read = Command(&queue_, {}, data);
+  const Event after = Command(&queue_);
+  const Event elsewhere = Command(&other_);
+  EXPECT_FALSE(Held(before));
+  EXPECT_FALSE(Held(elsewhere));
+  EXPECT_TRUE(Held(after));
+  EXPECT_EQ(Land(data), 1u);
 }
 
-TEST_F(LandingTest, OutOfOrderQueuesAndOtherQueuesDoNotWaitForUnannouncedReads) {
+TEST_F(LandingTest, WhoeverWaitsForAReadIsHeldHoweverItIsAnnounced) {
+  auto data = book_.Open();
+  const Event read = Command(&queue_, {}, data);
+  const Event waiting = Command(&other_, {read.get()});
+  const Event behind = Command(&other_);                 // In order behind one that waits.
+  EXPECT_TRUE(Held(waiting));                            // Before the read itself is announced.
+  const Event late = Command(&queue_, {waiting.get()});  // Waits for one that is held.
+  EXPECT_TRUE(Held(behind));
+  EXPECT_TRUE(Held(read));
+  EXPECT_TRUE(Held(late));
+  EXPECT_EQ(Land(data), 4u);
+}
+
+TEST_F(LandingTest, OutOfOrderCommandsPassReadsThatTheyDoNotWaitFor) {
   queue_.properties = CL_QUEUE_OUT_OF_ORDER_EXEC_MODE_ENABLE;
-  auto read = Read(&queue_, 1);
-  EXPECT_FALSE(book_.Hold(Event(&queue_, 1).get()));
-  EXPECT_FALSE(book_.Hold(Event(&other_, 1).get()));
-  book_.Land(read, CL_SUCCESS);
+  auto data = book_.Open();
+  const Event read = Command(&queue_, {}, data);
+  const Event passing = Command(&queue_);
+  const Event waiting = Command(&queue_, {read.get()});
+  EXPECT_FALSE(Held(passing));
+  EXPECT_TRUE(Held(waiting));
+  EXPECT_EQ(Land(data), 1u);
 }
 
-TEST_F(LandingTest, WhateverIsAnnouncedAfterAReadWaitsForIt) {
-  auto read_event = Event(&queue_, 0);
-  read_event->landing = Read(&queue_, 1);
-  EXPECT_TRUE(book_.Hold(read_event.get()));
-  auto dependent = Event(&other_, 0);  // Perhaps because it waited for the read's event.
-  EXPECT_TRUE(book_.Hold(dependent.get()));
-  EXPECT_EQ(book_.Land(read_event->landing, CL_SUCCESS).size(), 2u);
+TEST_F(LandingTest, BarriersOrderOutOfOrderQueuesAndMarkersWaitForAll) {
+  queue_.properties = CL_QUEUE_OUT_OF_ORDER_EXEC_MODE_ENABLE;
+  auto data = book_.Open();
+  const Event read = Command(&queue_, {}, data);
+  const Event marker = Command(&queue_, {}, nullptr, CL_COMMAND_MARKER);
+  const Event passing = Command(&queue_);
+  const Event barrier = Command(&queue_, {}, nullptr, CL_COMMAND_BARRIER);
+  const Event behind = Command(&queue_);
+  EXPECT_TRUE(Held(marker));
+  EXPECT_FALSE(Held(passing));
+  EXPECT_TRUE(Held(barrier));
+  EXPECT_TRUE(Held(behind));
+  EXPECT_EQ(Land(data), 3u);
 }
 
 TEST_F(LandingTest, SeveralReadsHoldUntilTheLast) {
-  auto first = Read(&queue_, 1);
-  auto second = Read(&queue_, 2);
-  auto event = Event(&queue_, 2);
-  EXPECT_TRUE(book_.Hold(event.get()));
-  EXPECT_TRUE(book_.Land(second, CL_SUCCESS).empty());
-  EXPECT_EQ(book_.Land(first, CL_SUCCESS).size(), 1u);
-  EXPECT_TRUE(book_.Land(first, CL_SUCCESS).empty());  // Once.
+  auto first = book_.Open();
+  auto second = book_.Open();
+  const Event one = Command(&queue_, {}, first);
+  const Event two = Command(&queue_, {}, second);
+  const Event event = Command(&queue_);
+  EXPECT_TRUE(Held(event));
+  EXPECT_EQ(Land(second), 0u);
+  EXPECT_EQ(Land(first), 1u);
 }
 
-TEST_F(LandingTest, ClearAsksForCoveredReadsOnly) {
-  auto covered = Read(&queue_, 2);
-  auto later = Read(&queue_, 5);
-  const uint64_t mark = book_.Mark();
-  EXPECT_FALSE(book_.Clear(&queue_, 2, mark));
-  EXPECT_TRUE(book_.Clear(&queue_, 1, mark));
-  EXPECT_TRUE(book_.Clear(&other_, 9, mark));
-  book_.Land(covered, CL_SUCCESS);
-  EXPECT_TRUE(book_.Clear(&queue_, 2, mark));
-  book_.Land(later, CL_SUCCESS);
-  EXPECT_TRUE(book_.Empty());
-}
-
-TEST_F(LandingTest, ClearAsksForAnnouncedReadsOfOtherQueues) {
-  auto event = Event(&queue_, 0);
-  event->landing = Read(&queue_, 1);
-  const uint64_t mark = book_.Mark();
-  EXPECT_TRUE(book_.Clear(&other_, 9, mark));
-  EXPECT_TRUE(book_.Hold(event.get()));
-  EXPECT_FALSE(book_.Clear(&other_, 9, mark));
-  EXPECT_TRUE(book_.Clear(&other_, 9, event->landing->serial));  // Opened after the mark.
-  book_.Land(event->landing, CL_SUCCESS);
+TEST_F(LandingTest, AFinishAwaitsWhatItsQueueComesAfter) {
+  auto data = book_.Open();
+  const Event read = Command(&queue_, {}, data);
+  EXPECT_TRUE(book_.Of(&other_).empty());
+  const Event waiting = Command(&other_, {read.get()});
+  const Landings covered = book_.Of(&other_);
+  EXPECT_EQ(covered.size(), 1u);
+  EXPECT_FALSE(LandingBook::Landed(covered));
+  Land(data);
+  EXPECT_TRUE(LandingBook::Landed(covered));
+  EXPECT_TRUE(book_.Of(&queue_).empty());
 }
 
 TEST_F(LandingTest, ACopyThatFollowsItsEventDoesNotHoldIt) {
-  auto event = Event(&queue_, 0);
-  event->landing = book_.Open(&queue_, /*follows_event=*/true);
-  book_.Sent(*event->landing, 1);
-  EXPECT_FALSE(book_.Hold(event.get()));
-  EXPECT_FALSE(book_.Clear(&queue_, 1, book_.Mark()));
-  book_.Land(event->landing, CL_SUCCESS);
-  EXPECT_TRUE(book_.Clear(&queue_, 1, book_.Mark()));
+  auto copy = book_.Open(/*follows_event=*/true);
+  const Event map = Command(&queue_, {}, copy);
+  const Event behind = Command(&queue_);
+  EXPECT_FALSE(Held(map));
+  EXPECT_TRUE(Held(behind));
+  EXPECT_FALSE(book_.Of(&queue_).empty());
+  EXPECT_EQ(Land(copy), 1u);
 }
 
 TEST(SvmPagesTest, MapsExactlyThereAndSharesPages) {

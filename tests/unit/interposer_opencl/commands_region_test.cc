@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "interposer/opencl/region.h"
-
 #include <gtest/gtest.h>
 
 #include <cstring>
 #include <numeric>
 #include <set>
 #include <vector>
+
+#include "interposer/opencl/region.h"
 
 namespace hawser::ocl {
 namespace {

@@ -23,9 +23,9 @@ LaunchLimits Limits() {
 cl_int Shape(const LaunchLimits& limits, cl_uint dimensions, std::vector<size_t> global, std::vector<size_t> local = {},
              std::vector<size_t> offset = {}) {
   bool empty = false;
-  const cl_int error = CheckShape(limits, dimensions, offset.empty() ? nullptr : offset.data(),
-                                  global.empty() ? nullptr : global.data(), local.empty() ? nullptr : local.data(),
-                                  &empty);
+  const cl_int error =
+      CheckShape(limits, dimensions, offset.empty() ? nullptr : offset.data(), global.empty() ? nullptr : global.data(),
+                 local.empty() ? nullptr : local.data(), &empty);
   return empty ? 1 : error;
 }
 
@@ -79,13 +79,20 @@ TEST(ImageShapeTest, ElementSizes) {
     cl_channel_type type;
     size_t size;
   } cases[] = {
-      {CL_R, CL_UNSIGNED_INT8, 1},      {CL_RG, CL_FLOAT, 8},
-      {CL_RGBA, CL_FLOAT, 16},          {CL_BGRA, CL_UNORM_INT8, 4},
-      {CL_BGRA, CL_FLOAT, 0},           {CL_RGB, CL_UNORM_SHORT_565, 2},
-      {CL_RGB, CL_UNORM_INT8, 0},       {CL_RGBA, CL_UNORM_INT_101010_2, 4},
-      {CL_RGBA, CL_UNORM_SHORT_565, 0}, {CL_DEPTH, CL_FLOAT, 4},
-      {CL_DEPTH, CL_SIGNED_INT8, 0},    {CL_LUMINANCE, CL_HALF_FLOAT, 2},
-      {CL_sRGBA, CL_UNORM_INT8, 4},     {0x1234, CL_FLOAT, 0},
+      {CL_R, CL_UNSIGNED_INT8, 1},
+      {CL_RG, CL_FLOAT, 8},
+      {CL_RGBA, CL_FLOAT, 16},
+      {CL_BGRA, CL_UNORM_INT8, 4},
+      {CL_BGRA, CL_FLOAT, 0},
+      {CL_RGB, CL_UNORM_SHORT_565, 2},
+      {CL_RGB, CL_UNORM_INT8, 0},
+      {CL_RGBA, CL_UNORM_INT_101010_2, 4},
+      {CL_RGBA, CL_UNORM_SHORT_565, 0},
+      {CL_DEPTH, CL_FLOAT, 4},
+      {CL_DEPTH, CL_SIGNED_INT8, 0},
+      {CL_LUMINANCE, CL_HALF_FLOAT, 2},
+      {CL_sRGBA, CL_UNORM_INT8, 4},
+      {0x1234, CL_FLOAT, 0},
       {CL_RGBA, 0x1234, 0},
   };
   for (const auto& each : cases) EXPECT_EQ(ElementSize({each.order, each.type}), each.size) << each.order << each.type;
