@@ -22,8 +22,8 @@ class Admission {
   /// Counts one more session of this tenant, or kRefused with words for the guest.
   wire::Status Enter(const Tenant& tenant) {
     if (sessions_ >= max_sessions_) {
-      return wire::Status(wire::Code::kRefused, "the server has its " + std::to_string(max_sessions_) +
-                                                    " sessions already; try again later");
+      return wire::Status(wire::Code::kRefused,
+                          "the server has its " + std::to_string(max_sessions_) + " sessions already; try again later");
     }
     const auto at = by_tenant_.find(tenant.name);
     if (at != by_tenant_.end() && at->second >= tenant.max_sessions) {

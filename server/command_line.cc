@@ -35,7 +35,8 @@ Result<std::string> DefaultListener() {
     return "unix:" + std::string(directory) + "/hawser.sock";
   }
   if (::geteuid() == 0) return std::string("unix:/run/hawser.sock");
-  return Status(Code::kInvalid, "no address to listen on, and XDG_RUNTIME_DIR is not set; use --listen unix:/some/path");
+  return Status(Code::kInvalid,
+                "no address to listen on, and XDG_RUNTIME_DIR is not set; use --listen unix:/some/path");
 }
 
 /// The worker of the same installation or the same build tree.

@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "server/config.h"
 
+#include <toml++/toml.h>
+
 #include <charconv>
 #include <fstream>
 #include <functional>
 #include <iterator>
 #include <set>
-#include <toml++/toml.h>
 #include <utility>
 
 namespace hawser::server {
@@ -91,8 +92,8 @@ class Section {
   }
   void Wrong(const toml::node& node, const std::string& key, const std::string& what) {
     if (!status_->ok()) return;
-    *status_ = Status(Code::kInvalid, file_ + ":" + std::to_string(node.source().begin.line) + ": " + Path(key) +
-                                          " " + what);
+    *status_ =
+        Status(Code::kInvalid, file_ + ":" + std::to_string(node.source().begin.line) + ": " + Path(key) + " " + what);
   }
   const toml::node* Find(const char* key) {
     known_.insert(key);
@@ -293,8 +294,8 @@ Result<Config> Config::Parse(std::string_view text, const std::string& file) {
   try {
     root = toml::parse(text, file);
   } catch (const toml::parse_error& error) {
-    return Status(Code::kInvalid, file + ":" + std::to_string(error.source().begin.line) + ": " +
-                                      std::string(error.description()));
+    return Status(Code::kInvalid,
+                  file + ":" + std::to_string(error.source().begin.line) + ": " + std::string(error.description()));
   }
   Config config;
   Status status;

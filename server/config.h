@@ -30,12 +30,12 @@ struct SessionLimits {
 /// Who a guest can be.
 struct TenantConfig {
   std::string name;
-  std::vector<uid_t> uids;            ///< Of guests on the same machine.
-  std::vector<uint32_t> cids;         ///< Of virtual machines.
-  std::vector<std::string> sockets;   ///< Hybrid vsock: paths of listeners that are this tenant's.
-  std::string token;                  ///< Empty: none.
-  uint32_t max_sessions = 0;          ///< 0: limits.max_sessions_per_tenant.
-  SessionLimits limits;               ///< Those of [limits], with the tenant's own on top.
+  std::vector<uid_t> uids;           ///< Of guests on the same machine.
+  std::vector<uint32_t> cids;        ///< Of virtual machines.
+  std::vector<std::string> sockets;  ///< Hybrid vsock: paths of listeners that are this tenant's.
+  std::string token;                 ///< Empty: none.
+  uint32_t max_sessions = 0;         ///< 0: limits.max_sessions_per_tenant.
+  SessionLimits limits;              ///< Those of [limits], with the tenant's own on top.
 };
 
 struct Config {
@@ -60,15 +60,15 @@ struct Config {
   SessionLimits limits;
 
   // [tcp]
-  bool require_token = false;                  ///< Also on loopback.
+  bool require_token = false;  ///< Also on loopback.
   bool allow_unauthenticated_remote = false;
 
   // [unix]
   bool require_tenant = false;  ///< Users that no tenant lists are refused.
 
   // [opencl]
-  std::string icd_vendors;                   ///< OCL_ICD_VENDORS of workers; empty: the system's.
-  std::map<std::string, std::string> env;    ///< Added to the environment of workers.
+  std::string icd_vendors;                 ///< OCL_ICD_VENDORS of workers; empty: the system's.
+  std::map<std::string, std::string> env;  ///< Added to the environment of workers.
   bool share_memory = true;
 
   // [tenants.NAME]

@@ -84,8 +84,8 @@ Result<std::unique_ptr<Listener>> Listener::Open(const std::string& uri, mode_t 
 Listener::~Listener() {
   if (file_.empty()) return;
   struct stat now {};
-  const bool ours = ::lstat(file_.c_str(), &now) == 0 && now.st_ino == file_info_.st_ino &&
-                    now.st_dev == file_info_.st_dev;
+  const bool ours =
+      ::lstat(file_.c_str(), &now) == 0 && now.st_ino == file_info_.st_ino && now.st_dev == file_info_.st_dev;
   if (ours) ::unlink(file_.c_str());
 }
 

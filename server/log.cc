@@ -16,10 +16,14 @@ using wire::Status;
 
 spdlog::level::level_enum ToSpdlog(LogLevel level) {
   switch (level) {
-    case LogLevel::kError: return spdlog::level::err;
-    case LogLevel::kWarning: return spdlog::level::warn;
-    case LogLevel::kInfo: return spdlog::level::info;
-    case LogLevel::kDebug: return spdlog::level::debug;
+    case LogLevel::kError:
+      return spdlog::level::err;
+    case LogLevel::kWarning:
+      return spdlog::level::warn;
+    case LogLevel::kInfo:
+      return spdlog::level::info;
+    case LogLevel::kDebug:
+      return spdlog::level::debug;
   }
   return spdlog::level::info;
 }

@@ -186,8 +186,8 @@ void Server::OnListener(size_t index) {
 void Server::Admit(Listener::Visitor visitor, const Listener* listener) {
   if (connections_.size() >= config_.max_pending) DropOldest();
   const uint64_t id = next_id_++;
-  auto watch = loop_.Watch(visitor.fd.get(), EPOLLIN | EPOLLRDHUP,
-                           [this, id](uint32_t events) { OnConnection(id, events); });
+  auto watch =
+      loop_.Watch(visitor.fd.get(), EPOLLIN | EPOLLRDHUP, [this, id](uint32_t events) { OnConnection(id, events); });
   if (!watch.ok()) return LogStranger(LogLevel::kWarning, watch.status().text());
   Connection& connection = connections_[id];
   connection.id = id;
@@ -200,10 +200,10 @@ void Server::Admit(Listener::Visitor visitor, const Listener* listener) {
     if (at == connections_.end()) return;
     const Connection& late = at->second;
     LogStranger(LogLevel::kWarning,
-                late.peer.ToString() + (late.hello.complete()
-                                            ? ": the second connection of its session never came; dropped"
-                                            : ": said only " + std::to_string(late.hello.received()) +
-                                                  " bytes in time; dropped"));
+                late.peer.ToString() +
+                    (late.hello.complete()
+                         ? ": the second connection of its session never came; dropped"
+                         : ": said only " + std::to_string(late.hello.received()) + " bytes in time; dropped"));
     Drop(id);
   });
 }
@@ -229,8 +229,8 @@ void Server::OnConnection(uint64_t id, uint32_t events) {
 void Server::ReadGreeting(Connection& connection) {
   std::byte buffer[kMaxHello];
   while (!connection.hello.complete()) {
-    const ssize_t got = ::recv(connection.fd.get(), buffer, std::min(sizeof(buffer), connection.hello.wanted()),
-                               MSG_DONTWAIT);
+    const ssize_t got =
+        ::recv(connection.fd.get(), buffer, std::min(sizeof(buffer), connection.hello.wanted()), MSG_DONTWAIT);
     if (got < 0 && errno == EINTR) continue;
     if (got < 0 && errno == EAGAIN) return;
     if (got <= 0) {
@@ -252,8 +252,8 @@ void Server::ReadGreeting(Connection& connection) {
 void Server::OnGreeting(Connection& connection) {
   const Greeting& greeting = connection.hello.greeting();
   if (greeting.shm && !connection.listener->passes_descriptors()) {
-    return Refuse(connection, "shared memory needs a unix socket; " + connection.listener->endpoint().ToString() +
-                                  " is none");
+    return Refuse(connection,
+                  "shared memory needs a unix socket; " + connection.listener->endpoint().ToString() + " is none");
   }
   Result<Tenant> tenant = tenants_.Identify(connection.peer, greeting.token);
   if (!tenant.ok()) return Refuse(connection, tenant.status().text());
@@ -291,8 +291,8 @@ void Server::Drop(uint64_t id) {
 void Server::DropOldest() {
   if (connections_.empty()) return;
   const Connection& oldest = connections_.begin()->second;
-  LogStranger(LogLevel::kWarning, "too many connections wait to be greeted; dropped the oldest, " +
-                                      oldest.peer.ToString());
+  LogStranger(LogLevel::kWarning,
+              "too many connections wait to be greeted; dropped the oldest, " + oldest.peer.ToString());
   Drop(oldest.id);
 }
 
@@ -355,8 +355,8 @@ Status Server::Launch(Session* session, const Connection& command, const Connect
       SpawnWorker(worker_command_, settings, command.fd.get(), bulk != nullptr ? bulk->fd.get() : -1);
   if (!worker.ok()) return worker.status();
   session->worker = std::move(*worker);
-  session->label = "session " + std::to_string(session->id) + " (tenant " + session->tenant + ", '" +
-                   settings.program + "' pid " + std::to_string(settings.guest_pid) + ")";
+  session->label = "session " + std::to_string(session->id) + " (tenant " + session->tenant + ", '" + settings.program +
+                   "' pid " + std::to_string(settings.guest_pid) + ")";
   const uint64_t id = session->id;
   const auto watch = [&](int fd, uint32_t events, EventLoop::WatchId* at, std::function<void(uint32_t)> ready) {
     auto watched = loop_.Watch(fd, events, std::move(ready));
@@ -374,8 +374,7 @@ Status Server::Launch(Session* session, const Connection& command, const Connect
     return Status(Code::kSystem, "cannot watch it");
   }
   Log(LogLevel::kInfo, session->label + " starts over " + std::string(wire::TransportName(settings.transport)) +
-                           " from " + command.peer.ToString() + "; worker pid " +
-                           std::to_string(session->worker.pid));
+                           " from " + command.peer.ToString() + "; worker pid " + std::to_string(session->worker.pid));
   return {};
 }
 

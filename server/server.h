@@ -61,8 +61,8 @@ class Server {
     Tenant tenant;
     EventLoop::WatchId watch = 0;
     EventLoop::TimerId timer = 0;
-    bool refused = false;   ///< Only waits for the guest to read why.
-    size_t discarded = 0;   ///< Bytes dropped since then.
+    bool refused = false;  ///< Only waits for the guest to read why.
+    size_t discarded = 0;  ///< Bytes dropped since then.
   };
   struct Session {
     uint64_t id = 0;

@@ -17,11 +17,15 @@ bool Contains(const std::vector<T>& values, const T& value) {
 
 bool Matches(const TenantConfig& tenant, const PeerIdentity& peer) {
   switch (peer.kind) {
-    case PeerIdentity::Kind::kUnix: return Contains(tenant.uids, peer.uid);
-    case PeerIdentity::Kind::kVsock: return Contains(tenant.cids, peer.cid);
-    case PeerIdentity::Kind::kHybridVsock: return Contains(tenant.sockets, peer.socket);
+    case PeerIdentity::Kind::kUnix:
+      return Contains(tenant.uids, peer.uid);
+    case PeerIdentity::Kind::kVsock:
+      return Contains(tenant.cids, peer.cid);
+    case PeerIdentity::Kind::kHybridVsock:
+      return Contains(tenant.sockets, peer.socket);
     case PeerIdentity::Kind::kLoopback:
-    case PeerIdentity::Kind::kRemote: return false;
+    case PeerIdentity::Kind::kRemote:
+      return false;
   }
   return false;
 }
@@ -40,11 +44,15 @@ bool EqualInConstantTime(std::string_view given, std::string_view secret) {
 
 std::string PeerIdentity::ToString() const {
   switch (kind) {
-    case Kind::kUnix: return "uid " + std::to_string(uid) + " pid " + std::to_string(pid);
-    case Kind::kVsock: return "vsock cid " + std::to_string(cid);
-    case Kind::kHybridVsock: return "vsock socket " + socket;
+    case Kind::kUnix:
+      return "uid " + std::to_string(uid) + " pid " + std::to_string(pid);
+    case Kind::kVsock:
+      return "vsock cid " + std::to_string(cid);
+    case Kind::kHybridVsock:
+      return "vsock socket " + socket;
     case Kind::kLoopback:
-    case Kind::kRemote: return "tcp " + address;
+    case Kind::kRemote:
+      return "tcp " + address;
   }
   return "";
 }

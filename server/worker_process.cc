@@ -147,7 +147,8 @@ Result<WorkerProcess> SpawnWorker(const WorkerCommand& command, const WorkerSett
 std::string TenantFileName(const std::string& tenant) {
   std::string name = tenant;
   for (char& c : name) {
-    const bool plain = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '-' || c == '_';
+    const bool plain =
+        (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '-' || c == '_';
     if (!plain) c = '_';
   }
   return name.empty() ? "_" : name;
@@ -161,13 +162,20 @@ std::string WorkerEnd::ToString() const {
     return "its worker was killed by signal " + std::to_string(code) + (name ? " (SIG" + std::string(name) + ")" : "");
   }
   switch (code) {
-    case kGuestLeft: return "the guest left";
-    case kStopped: return "the server was stopped";
-    case kProtocolError: return "the guest broke the protocol";
-    case kStartFailed: return "its worker could not start";
-    case kOrphaned: return "its worker did not find hawserd";
-    case 127: return "its worker could not be executed";
-    default: return "its worker exited with status " + std::to_string(code);
+    case kGuestLeft:
+      return "the guest left";
+    case kStopped:
+      return "the server was stopped";
+    case kProtocolError:
+      return "the guest broke the protocol";
+    case kStartFailed:
+      return "its worker could not start";
+    case kOrphaned:
+      return "its worker did not find hawserd";
+    case 127:
+      return "its worker could not be executed";
+    default:
+      return "its worker exited with status " + std::to_string(code);
   }
 }
 

@@ -44,9 +44,9 @@ struct WorkerSettings {
   uint64_t address_space = 0;  ///< Bytes of RLIMIT_AS; 0: unlimited.
   uint64_t open_files = 1024;
 
-  bool share_memory = true;    ///< Offer a heap to shared-memory guests when a device can use it.
-  bool syscall_filter = true;  ///< Refuse system calls that no worker needs.
-  uint32_t spin_us = 50;       ///< How long an idle executor looks before it sleeps.
+  bool share_memory = true;          ///< Offer a heap to shared-memory guests when a device can use it.
+  bool syscall_filter = true;        ///< Refuse system calls that no worker needs.
+  uint32_t spin_us = 50;             ///< How long an idle executor looks before it sleeps.
   uint32_t run_as_uid = UINT32_MAX;  ///< UINT32_MAX: as hawserd.
   uint32_t run_as_gid = UINT32_MAX;
 

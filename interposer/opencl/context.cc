@@ -18,8 +18,8 @@ cl_int SelectPlatform(const ContextProperties& properties, cl_platform_id otherw
   return CheckHandle(*platform) == CL_SUCCESS ? CL_SUCCESS : CL_INVALID_PLATFORM;
 }
 
-cl_int Create(const cl_context_properties* list, const ContextProperties& properties,
-              std::vector<cl_device_id> devices, Notify notify, void* notify_data, cl_context* out) {
+cl_int Create(const cl_context_properties* list, const ContextProperties& properties, std::vector<cl_device_id> devices,
+              Notify notify, void* notify_data, cl_context* out) {
   guest::Session* session = devices.front()->session;
   if (session->lost()) return guest::Session::lost_code();
   auto* context = new _cl_context(Magic::kContext, session, session->NewId(HandleTraits<cl_context>::kType));
@@ -47,8 +47,8 @@ cl_int Create(const cl_context_properties* list, const ContextProperties& proper
   return CL_SUCCESS;
 }
 
-cl_int CreateChecked(const cl_context_properties* list, cl_uint num_devices, const cl_device_id* devices,
-                     Notify notify, void* notify_data, cl_context* out) {
+cl_int CreateChecked(const cl_context_properties* list, cl_uint num_devices, const cl_device_id* devices, Notify notify,
+                     void* notify_data, cl_context* out) {
   Platforms::Get().Refresh();
   ContextProperties properties;
   if (const cl_int error = ParseContextProperties(list, &properties)) return error;
@@ -123,8 +123,7 @@ cl_int CL_API_CALL clGetContextInfo(cl_context context, cl_context_info param, s
     case CL_CONTEXT_NUM_DEVICES:
       return ReturnInfo(static_cast<cl_uint>(context->devices.size()), size, value, size_ret);
     case CL_CONTEXT_DEVICES:
-      return ReturnInfo(context->devices.data(), context->devices.size() * sizeof(cl_device_id), size, value,
-                        size_ret);
+      return ReturnInfo(context->devices.data(), context->devices.size() * sizeof(cl_device_id), size, value, size_ret);
     case CL_CONTEXT_PROPERTIES:
       return ReturnInfo(context->properties.data(), context->properties.size() * sizeof(cl_context_properties), size,
                         value, size_ret);
@@ -168,8 +167,7 @@ cl_int CL_API_CALL clGetSupportedImageFormats(cl_context context, cl_mem_flags f
     message.flags = flags;
     message.image_type = type;
     std::vector<std::byte> payload;
-    if (const cl_int error =
-            context->session->Call(opencl::Opcode::kGetSupportedImageFormats, message, &payload)) {
+    if (const cl_int error = context->session->Call(opencl::Opcode::kGetSupportedImageFormats, message, &payload)) {
       return error;
     }
     opencl::ImageFormats reply;

@@ -79,9 +79,8 @@ std::vector<cl_device_id> DevicesOfType(cl_platform_id platform, cl_device_type 
   }
   cl_device_id by_default = nullptr;
   if (type != CL_DEVICE_TYPE_ALL && (type & CL_DEVICE_TYPE_DEFAULT) != 0 && !usable.empty()) {
-    const auto marked = std::find_if(usable.begin(), usable.end(), [](cl_device_id device) {
-      return (device->type & CL_DEVICE_TYPE_DEFAULT) != 0;
-    });
+    const auto marked = std::find_if(usable.begin(), usable.end(),
+                                     [](cl_device_id device) { return (device->type & CL_DEVICE_TYPE_DEFAULT) != 0; });
     by_default = marked != usable.end() ? *marked : usable.front();
   }
   for (cl_device_id device : usable) {

@@ -16,12 +16,12 @@ namespace hawser::ocl {
 /// The type's magic and the error for a handle that is none.
 template <typename Handle>
 struct HandleTraits;
-#define HAWSER_HANDLE(handle, kind, error, type_byte)       \
-  template <>                                                \
-  struct HandleTraits<handle> {                              \
-    static constexpr Magic kMagic = Magic::kind;             \
-    static constexpr cl_int kInvalid = error;                \
-    static constexpr uint8_t kType = type_byte;              \
+#define HAWSER_HANDLE(handle, kind, error, type_byte) \
+  template <>                                         \
+  struct HandleTraits<handle> {                       \
+    static constexpr Magic kMagic = Magic::kind;      \
+    static constexpr cl_int kInvalid = error;         \
+    static constexpr uint8_t kType = type_byte;       \
   };
 HAWSER_HANDLE(cl_context, kContext, CL_INVALID_CONTEXT, 1)
 HAWSER_HANDLE(cl_command_queue, kQueue, CL_INVALID_COMMAND_QUEUE, 2)
@@ -143,10 +143,10 @@ class Enqueue {
   cl_int CompleteLocally();
 
   cl_command_queue queue() const { return queue_; }
-  bool waits() const { return open_events_ != 0; }         ///< Something in the wait list is not complete yet.
+  bool waits() const { return open_events_ != 0; }  ///< Something in the wait list is not complete yet.
   bool wants_event() const { return event_ != nullptr; }
-  void ForceEvent() { force_event_ = true; }               ///< Make an event even if the application wants none.
-  bool waits_for_failed() const { return failed_wait_; }   ///< An event of the wait list has failed already.
+  void ForceEvent() { force_event_ = true; }              ///< Make an event even if the application wants none.
+  bool waits_for_failed() const { return failed_wait_; }  ///< An event of the wait list has failed already.
   /// Runs where completions are delivered when the command was done, before that is shown. Makes an event.
   void OnComplete(std::function<void()> function) {
     on_complete_ = std::move(function);
@@ -154,12 +154,12 @@ class Enqueue {
   }
   /// Completion is shown only once this has landed (a read's data).
   void Land(std::shared_ptr<Landing> landing) { landing_ = std::move(landing); }
-  cl_mem mem(size_t i) const { return mems_[i]; }          ///< The i-th object given to UseMem or UseMems.
+  cl_mem mem(size_t i) const { return mems_[i]; }  ///< The i-th object given to UseMem or UseMems.
   size_t mem_count() const { return mems_.size(); }
-  cl_event made() const { return made_; }                  ///< After Submit: the event, if any; lives as long as this.
+  cl_event made() const { return made_; }  ///< After Submit: the event, if any; lives as long as this.
   /// After Submit: waits until the data has landed of the reads that the command comes after.
   cl_int AwaitEarlierData();
-  uint64_t position() const { return position_; }          ///< After Submit: as _cl_event::queue_position.
+  uint64_t position() const { return position_; }  ///< After Submit: as _cl_event::queue_position.
   /// True when everything enqueued before is known to be complete and the wait list is too.
   bool QueueIdle() const;
   /// Waits for the wait list and for everything in the queue (in-order), for commands done in place on the heap.

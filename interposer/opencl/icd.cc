@@ -39,8 +39,7 @@ struct Alias {
 void* ExtensionEntry(const char* name) {
   const Alias aliases[] = {
       {"clIcdGetPlatformIDsKHR", reinterpret_cast<void*>(&IcdGetPlatformIDs)},
-      {"clCreateCommandQueueWithPropertiesKHR",
-       reinterpret_cast<void*>(&ocl::clCreateCommandQueueWithProperties)},
+      {"clCreateCommandQueueWithPropertiesKHR", reinterpret_cast<void*>(&ocl::clCreateCommandQueueWithProperties)},
       {"clCreateProgramWithILKHR", reinterpret_cast<void*>(&ocl::clCreateProgramWithIL)},
       {"clGetKernelSubGroupInfoKHR", reinterpret_cast<void*>(&ocl::clGetKernelSubGroupInfo)},
       {"hawserGetStatsHWS", reinterpret_cast<void*>(&GetStats)},

@@ -46,8 +46,8 @@ class IncludeExpander {
   const std::vector<std::string> directories_;
   const FileReader read_;
   const std::vector<std::string> kept_;
-  std::vector<std::string> open_;   // Files that are being expanded, outermost first.
-  std::vector<std::string> once_;   // Files with #pragma once that were expanded.
+  std::vector<std::string> open_;  // Files that are being expanded, outermost first.
+  std::vector<std::string> once_;  // Files with #pragma once that were expanded.
   bool replaced_ = false;
   bool too_large_ = false;
 };

@@ -16,18 +16,12 @@ struct ExtensionParams {
   std::string_view extension;
 };
 constexpr ExtensionParams kExtensionParams[] = {
-    {0x105F, 0x105F, "cl_khr_extended_versioning"},
-    {0x106A, 0x106E, "cl_khr_device_uuid"},
-    {0x1073, 0x1074, "cl_khr_integer_dot_product"},
-    {0x1076, 0x1076, "cl_khr_kernel_clock"},
-    {0x2035, 0x2035, "cl_khr_subgroup_named_barrier"},
-    {0x4000, 0x400A, "cl_nv_device_attribute_query"},
-    {0x4030, 0x404F, "cl_amd_device_attribute_query"},
-    {0x40E0, 0x40E0, "cl_khr_spir"},
-    {0x4108, 0x4108, "cl_intel_required_subgroup_size"},
-    {0x410F, 0x410F, "cl_khr_pci_bus_info"},
-    {0x4230, 0x4230, "cl_ext_cxx_for_opencl"},
-    {0x4231, 0x4233, "cl_ext_float_atomics"},
+    {0x105F, 0x105F, "cl_khr_extended_versioning"},      {0x106A, 0x106E, "cl_khr_device_uuid"},
+    {0x1073, 0x1074, "cl_khr_integer_dot_product"},      {0x1076, 0x1076, "cl_khr_kernel_clock"},
+    {0x2035, 0x2035, "cl_khr_subgroup_named_barrier"},   {0x4000, 0x400A, "cl_nv_device_attribute_query"},
+    {0x4030, 0x404F, "cl_amd_device_attribute_query"},   {0x40E0, 0x40E0, "cl_khr_spir"},
+    {0x4108, 0x4108, "cl_intel_required_subgroup_size"}, {0x410F, 0x410F, "cl_khr_pci_bus_info"},
+    {0x4230, 0x4230, "cl_ext_cxx_for_opencl"},           {0x4231, 0x4233, "cl_ext_float_atomics"},
     {0x4250, 0x4256, "cl_intel_device_attribute_query"},
 };
 

@@ -89,8 +89,7 @@ cl_int KernelNames(cl_program program, std::vector<std::string>* names) {
     if (program->kernels_status == CL_SUCCESS) return CL_SUCCESS;
   }
   std::vector<std::byte> value;
-  if (const cl_int error =
-          QueryServer(QueryKind::kProgram, *program, nullptr, CL_PROGRAM_KERNEL_NAMES, {}, &value)) {
+  if (const cl_int error = QueryServer(QueryKind::kProgram, *program, nullptr, CL_PROGRAM_KERNEL_NAMES, {}, &value)) {
     return error;
   }
   std::string_view list(reinterpret_cast<const char*>(value.data()), value.size());

@@ -24,8 +24,7 @@ cl_int SelectDevice(cl_kernel kernel, cl_device_id* device) {
 
 }  // namespace
 
-cl_int CL_API_CALL clGetKernelInfo(cl_kernel kernel, cl_kernel_info param, size_t size, void* value,
-                                   size_t* size_ret) {
+cl_int CL_API_CALL clGetKernelInfo(cl_kernel kernel, cl_kernel_info param, size_t size, void* value, size_t* size_ret) {
   if (const cl_int error = CheckHandle(kernel)) return error;
   switch (param) {
     case CL_KERNEL_FUNCTION_NAME:
@@ -39,7 +38,8 @@ cl_int CL_API_CALL clGetKernelInfo(cl_kernel kernel, cl_kernel_info param, size_
     case CL_KERNEL_PROGRAM:
       return ReturnInfo(kernel->program, size, value, size_ret);
     case CL_KERNEL_ATTRIBUTES:
-      if (!kernel->metadata->known) return ReturnQuery(QueryKind::kKernel, *kernel, nullptr, param, {}, size, value, size_ret);
+      if (!kernel->metadata->known)
+        return ReturnQuery(QueryKind::kKernel, *kernel, nullptr, param, {}, size, value, size_ret);
       return ReturnString(kernel->metadata->attributes, size, value, size_ret);
     default:
       return CL_INVALID_VALUE;

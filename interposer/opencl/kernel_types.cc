@@ -9,9 +9,9 @@ struct Scalar {
   uint32_t size;
 };
 constexpr Scalar kScalars[] = {
-    {"char", 1},          {"uchar", 1},          {"unsigned char", 1}, {"short", 2},         {"ushort", 2},
-    {"unsigned short", 2}, {"int", 4},            {"uint", 4},          {"unsigned int", 4},  {"long", 8},
-    {"ulong", 8},         {"unsigned long", 8},  {"half", 2},          {"float", 4},         {"double", 8},
+    {"char", 1},           {"uchar", 1},         {"unsigned char", 1}, {"short", 2},        {"ushort", 2},
+    {"unsigned short", 2}, {"int", 4},           {"uint", 4},          {"unsigned int", 4}, {"long", 8},
+    {"ulong", 8},          {"unsigned long", 8}, {"half", 2},          {"float", 4},        {"double", 8},
 };
 
 bool StartsWith(std::string_view text, std::string_view prefix) { return text.substr(0, prefix.size()) == prefix; }

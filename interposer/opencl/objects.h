@@ -61,9 +61,9 @@ struct Object {
 
   const cl_icd_dispatch* dispatch;  // First: read by the loader.
   Magic magic;
-  std::atomic<uint32_t> refs{1};    // The application's references: what *_REFERENCE_COUNT reports.
-  std::atomic<uint32_t> uses{1};    // 1 for all application references together, plus the guest's own.
-  guest::Session* session;          // Where the object lives. Never destroyed.
+  std::atomic<uint32_t> refs{1};  // The application's references: what *_REFERENCE_COUNT reports.
+  std::atomic<uint32_t> uses{1};  // 1 for all application references together, plus the guest's own.
+  guest::Session* session;        // Where the object lives. Never destroyed.
   wire::Id id;
   std::atomic<cl_int> failed{CL_SUCCESS};  // The server could not create it: later uses return this.
 };
@@ -96,7 +96,7 @@ struct _cl_device_id : hawser::ocl::Object {
   cl_platform_id platform = nullptr;
   cl_device_id parent = nullptr;  // Sub-devices: holds a use.
   hawser::ocl::InfoMap info;
-  bool shared_memory = false;     // Reads and writes the heap in place.
+  bool shared_memory = false;  // Reads and writes the heap in place.
   // Copies of what launches and buffers are checked against.
   cl_device_type type = 0;
   cl_uint max_dimensions = 3;
@@ -106,7 +106,7 @@ struct _cl_device_id : hawser::ocl::Object {
   cl_uint base_align_bits = 1024;
   bool images = false;
   bool non_uniform_groups = false;
-  cl_uint version = 0;            // major * 100 + minor * 10, of CL_DEVICE_VERSION
+  cl_uint version = 0;  // major * 100 + minor * 10, of CL_DEVICE_VERSION
   std::vector<cl_device_partition_property> partition;
 };
 
@@ -118,7 +118,7 @@ struct _cl_context : hawser::ocl::Object {
   void(CL_CALLBACK* notify)(const char*, const void*, size_t, void*) = nullptr;
   void* notify_data = nullptr;
   std::mutex mutex;
-  std::vector<hawser::ocl::DestructorCallback> destructors;  // Called in reverse order.
+  std::vector<hawser::ocl::DestructorCallback> destructors;                                // Called in reverse order.
   std::map<std::pair<cl_mem_flags, cl_uint>, std::vector<cl_image_format>> image_formats;  // FIRST time asked.
   struct SvmRange {
     size_t size;
@@ -155,8 +155,8 @@ struct _cl_command_queue : hawser::ocl::Object {
   // Reads on their way that came before (landing.h, whose book guards these): before whatever follows in an in-order
   // queue, and before what follows the last barrier of an out-of-order one.
   std::vector<std::shared_ptr<hawser::ocl::Landing>> landings, ordered_landings;
-  std::atomic<bool> unflushed{false};               // Something was enqueued since the last flush.
-  std::atomic<cl_int> pending_error{CL_SUCCESS};    // A late error, for the next call that may return it.
+  std::atomic<bool> unflushed{false};             // Something was enqueued since the last flush.
+  std::atomic<cl_int> pending_error{CL_SUCCESS};  // A late error, for the next call that may return it.
 };
 
 struct _cl_sampler : hawser::ocl::Object {
@@ -175,11 +175,11 @@ struct _cl_mem : hawser::ocl::Object {
   cl_mem_object_type type = CL_MEM_OBJECT_BUFFER;
   cl_mem_flags flags = 0;
   size_t size = 0;
-  void* host_ptr = nullptr;          // As given with CL_MEM_USE_HOST_PTR (for sub-buffers: parent's plus origin).
-  cl_mem parent = nullptr;           // Sub-buffer's or image's; holds a use.
+  void* host_ptr = nullptr;  // As given with CL_MEM_USE_HOST_PTR (for sub-buffers: parent's plus origin).
+  cl_mem parent = nullptr;   // Sub-buffer's or image's; holds a use.
   size_t origin = 0;
   uint64_t heap_offset = hawser::guest::Session::kNoHeap;  // In the heap (sub-buffers: parent's plus origin).
-  bool owns_heap = false;            // Heap room is freed when the server says Released.
+  bool owns_heap = false;                                  // Heap room is freed when the server says Released.
   std::vector<cl_mem_properties> property_list;
   bool has_property_list = false;
   // Images.
@@ -193,13 +193,13 @@ struct _cl_mem : hawser::ocl::Object {
   struct Mapping {
     void* pointer;
     cl_map_flags flags;
-    size_t offset, size;             // Buffers.
-    size_t origin[3], region[3];     // Images.
+    size_t offset, size;          // Buffers.
+    size_t origin[3], region[3];  // Images.
     size_t row_pitch, slice_pitch;
   };
   std::mutex mutex;
   std::vector<Mapping> mappings;
-  std::byte* shadow = nullptr;       // Where mappings point when the device's memory cannot be mapped; kept.
+  std::byte* shadow = nullptr;  // Where mappings point when the device's memory cannot be mapped; kept.
   std::vector<hawser::ocl::DestructorCallback> destructors;
 };
 
@@ -242,7 +242,7 @@ struct _cl_program : hawser::ocl::Object {
   std::vector<cl_device_id> devices;
   enum class Origin : uint8_t { kSource, kIL, kBinary, kBuiltIn, kLinked };
   Origin origin = Origin::kSource;
-  std::string source;                 // CL_PROGRAM_SOURCE
+  std::string source;  // CL_PROGRAM_SOURCE
   std::vector<std::byte> il;
   std::mutex mutex;
   std::atomic<bool> building{false};
@@ -264,27 +264,27 @@ struct _cl_kernel : hawser::ocl::Object {
   std::shared_ptr<const hawser::ocl::KernelMetadata> metadata;
   struct Arg {
     bool set = false;
-    size_t local_size = 0;   // For __local arguments.
-    cl_mem mem = nullptr;    // Not owned (the specification lets the application release it after a launch).
+    size_t local_size = 0;  // For __local arguments.
+    cl_mem mem = nullptr;   // Not owned (the specification lets the application release it after a launch).
   };
   std::vector<Arg> args;
-  uint32_t unset_args = 0;   // Launches need 0.
+  uint32_t unset_args = 0;  // Launches need 0.
 };
 
 struct _cl_event : hawser::ocl::Object {
   using Object::Object;
   cl_context context = nullptr;
-  cl_command_queue queue = nullptr;   // Null: user event. Holds a use.
+  cl_command_queue queue = nullptr;  // Null: user event. Holds a use.
   cl_command_type type = 0;
   std::atomic<cl_int> status{CL_QUEUED};  // CL_COMPLETE or negative: final.
-  uint64_t queue_position = 0;        // When this command is complete, so many of the queue are (queue->sent + 1).
-  bool local = false;                 // The server does not know it: complete from birth.
+  uint64_t queue_position = 0;            // When this command is complete, so many of the queue are (queue->sent + 1).
+  bool local = false;                     // The server does not know it: complete from birth.
   std::atomic<cl_int> server_status{CL_QUEUED};
-  std::shared_ptr<hawser::ocl::Landing> landing;  // What must land before completion is shown (landing.h),
+  std::shared_ptr<hawser::ocl::Landing> landing;             // What must land before completion is shown (landing.h),
   std::vector<std::shared_ptr<hawser::ocl::Landing>> after;  // and what else must: the book's mutex.
-  uint32_t blockers = 0;                          // Landings that hold the completion back; the book's mutex.
-  std::atomic<bool> kept{false};                  // Holds one use of itself until it is final.
-  uint64_t times[5] = {};             // queued, submit, start, end, complete
+  uint32_t blockers = 0;          // Landings that hold the completion back; the book's mutex.
+  std::atomic<bool> kept{false};  // Holds one use of itself until it is final.
+  uint64_t times[5] = {};         // queued, submit, start, end, complete
   bool has_times = false;
   std::mutex mutex;
   struct Callback {

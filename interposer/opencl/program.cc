@@ -133,15 +133,13 @@ cl_program CL_API_CALL clCreateProgramWithBinary(cl_context context, cl_uint num
   message.devices = wire::ArrayView<wire::Id>(ids.data(), ids.size());
   message.binaries = wire::ListView<opencl::Blob>(blobs);
   std::vector<std::byte> payload;
-  if (const cl_int error =
-          context->session->Call(opencl::Opcode::kCreateProgramWithBinary, message, &payload)) {
+  if (const cl_int error = context->session->Call(opencl::Opcode::kCreateProgramWithBinary, message, &payload)) {
     return Fail(program, error, errcode);
   }
   opencl::BinaryStatus reply;
   wire::Reader reader(payload);
   if (!reply.Decode(reader)) return Fail(program, guest::Session::lost_code(), errcode);
-  for (cl_uint i = 0; binary_status != nullptr && i < std::min<cl_uint>(num_devices, reply.binary_status.size());
-       ++i) {
+  for (cl_uint i = 0; binary_status != nullptr && i < std::min<cl_uint>(num_devices, reply.binary_status.size()); ++i) {
     binary_status[i] = reply.binary_status[i];
   }
   if (reply.status != CL_SUCCESS) return Fail(program, reply.status, errcode);

@@ -9,8 +9,7 @@
 namespace hawser::ocl {
 
 /// A new program of the context with its devices (null: all of the context's). Registered; the caller sends.
-cl_program NewProgram(cl_context context, _cl_program::Origin origin, cl_uint num_devices,
-                      const cl_device_id* devices);
+cl_program NewProgram(cl_context context, _cl_program::Origin origin, cl_uint num_devices, const cl_device_id* devices);
 
 /// Checks a pair of number and list: CL_INVALID_VALUE if only one of them is there, CL_INVALID_DEVICE for devices that
 /// are not among `known`. Gives the ids that go into a message.

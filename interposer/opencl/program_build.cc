@@ -151,8 +151,8 @@ void ApplyBuild(cl_program program, const opencl::BuildResult& result) {
     state.global_variable_size = build.global_variable_size;
     state.log = build.log;
     state.options = build.options;
-    executable = executable || (build.status == CL_BUILD_SUCCESS &&
-                                build.binary_type == CL_PROGRAM_BINARY_TYPE_EXECUTABLE);
+    executable =
+        executable || (build.status == CL_BUILD_SUCCESS && build.binary_type == CL_PROGRAM_BINARY_TYPE_EXECUTABLE);
   });
   program->executable = executable && result.status == CL_SUCCESS;
   program->kernels = std::move(kernels);
@@ -240,8 +240,7 @@ cl_program CL_API_CALL clLinkProgram(cl_context context, cl_uint num_devices, co
                                      const char* options, cl_uint num_inputs, const cl_program* inputs,
                                      BuildNotify notify, void* user_data, cl_int* errcode) {
   cl_program program = nullptr;
-  const cl_int error =
-      Link(context, num_devices, devices, options, num_inputs, inputs, notify, user_data, &program);
+  const cl_int error = Link(context, num_devices, devices, options, num_inputs, inputs, notify, user_data, &program);
   if (errcode != nullptr) *errcode = error;
   return program;
 }

@@ -26,9 +26,8 @@ cl_int FetchBinaries(cl_program program) {
   if (reply.status != CL_SUCCESS) return reply.status;
   std::lock_guard lock(program->mutex);
   program->binaries.clear();
-  reply.binaries.ForEach([&](const opencl::Blob& blob) {
-    program->binaries.emplace_back(blob.data.begin(), blob.data.end());
-  });
+  reply.binaries.ForEach(
+      [&](const opencl::Blob& blob) { program->binaries.emplace_back(blob.data.begin(), blob.data.end()); });
   program->binaries.resize(program->devices.size());
   program->binaries_known = true;
   return CL_SUCCESS;
@@ -92,8 +91,7 @@ cl_int CL_API_CALL clGetProgramInfo(cl_program program, cl_program_info param, s
     case CL_PROGRAM_NUM_DEVICES:
       return ReturnInfo(static_cast<cl_uint>(program->devices.size()), size, value, size_ret);
     case CL_PROGRAM_DEVICES:
-      return ReturnInfo(program->devices.data(), program->devices.size() * sizeof(cl_device_id), size, value,
-                        size_ret);
+      return ReturnInfo(program->devices.data(), program->devices.size() * sizeof(cl_device_id), size, value, size_ret);
     case CL_PROGRAM_SOURCE:
       return ReturnString(program->source, size, value, size_ret);
     case CL_PROGRAM_IL:

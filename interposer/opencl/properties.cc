@@ -23,8 +23,8 @@ bool IsRepeated(const T* list, const T* at) {
 }
 
 bool IsGraphicsContext(cl_context_properties key) {
-  return key == CL_GL_CONTEXT_KHR || key == CL_EGL_DISPLAY_KHR || key == CL_GLX_DISPLAY_KHR ||
-         key == CL_WGL_HDC_KHR || key == CL_CGL_SHAREGROUP_KHR;
+  return key == CL_GL_CONTEXT_KHR || key == CL_EGL_DISPLAY_KHR || key == CL_GLX_DISPLAY_KHR || key == CL_WGL_HDC_KHR ||
+         key == CL_CGL_SHAREGROUP_KHR;
 }
 
 }  // namespace

@@ -22,9 +22,9 @@ std::vector<T> CopyProperties(const T* list) {
 }
 
 struct ContextProperties {
-  cl_platform_id platform = nullptr;    ///< As given; null if none was.
+  cl_platform_id platform = nullptr;  ///< As given; null if none was.
   bool has_platform = false;
-  std::vector<int64_t> forwarded;       ///< Without the platform and the final 0.
+  std::vector<int64_t> forwarded;  ///< Without the platform and the final 0.
 };
 /// Checks keys and values, not the platform's handle.
 cl_int ParseContextProperties(const cl_context_properties* list, ContextProperties* out);

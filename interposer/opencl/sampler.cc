@@ -24,9 +24,8 @@ cl_int Create(cl_context context, const cl_sampler_properties* list, bool keep_l
   sampler->filter = properties.filter;
   sampler->has_property_list = keep_list;
   if (keep_list) sampler->property_list = CopyProperties(list);
-  const uint64_t forwarded[] = {CL_SAMPLER_NORMALIZED_COORDS, properties.normalized,
-                                CL_SAMPLER_ADDRESSING_MODE,   properties.addressing,
-                                CL_SAMPLER_FILTER_MODE,       properties.filter};
+  const uint64_t forwarded[] = {CL_SAMPLER_NORMALIZED_COORDS, properties.normalized,  CL_SAMPLER_ADDRESSING_MODE,
+                                properties.addressing,        CL_SAMPLER_FILTER_MODE, properties.filter};
   opencl::CreateSampler message;
   message.sampler = sampler->id;
   message.context = context->id;
@@ -63,8 +62,13 @@ cl_sampler CL_API_CALL clCreateSamplerWithProperties(cl_context context, const c
 
 cl_sampler CL_API_CALL clCreateSampler(cl_context context, cl_bool normalized, cl_addressing_mode addressing,
                                        cl_filter_mode filter, cl_int* errcode) {
-  const cl_sampler_properties list[] = {CL_SAMPLER_NORMALIZED_COORDS, normalized, CL_SAMPLER_ADDRESSING_MODE,
-                                        addressing, CL_SAMPLER_FILTER_MODE, filter, 0};
+  const cl_sampler_properties list[] = {CL_SAMPLER_NORMALIZED_COORDS,
+                                        normalized,
+                                        CL_SAMPLER_ADDRESSING_MODE,
+                                        addressing,
+                                        CL_SAMPLER_FILTER_MODE,
+                                        filter,
+                                        0};
   cl_sampler sampler = nullptr;
   const cl_int error = Create(context, list, false, &sampler);
   if (errcode != nullptr) *errcode = error;

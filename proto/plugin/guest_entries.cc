@@ -49,7 +49,8 @@ class GuestEntriesEmitter final : public Emitter {
         "// The types come from the headers of the ICD loader, which have every call, deprecated or not.\n");
     text.Add(kIgnoreDeprecated);
     for (const Method& method : package.methods) {
-      if (method.is_api()) text.Add("extern std::remove_pointer_t<decltype(cl_icd_dispatch::$name$)> $name$;\n", {{"name", method.api}});
+      if (method.is_api())
+        text.Add("extern std::remove_pointer_t<decltype(cl_icd_dispatch::$name$)> $name$;\n", {{"name", method.api}});
     }
     text.Add(
         "#pragma GCC diagnostic pop\n\n"

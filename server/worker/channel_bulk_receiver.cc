@@ -13,9 +13,9 @@ namespace {
 using std::chrono::steady_clock;
 using wire::Status;
 
-constexpr int32_t kOutOfResources = -5;    // CL_OUT_OF_RESOURCES
-constexpr int32_t kOutOfHostMemory = -6;   // CL_OUT_OF_HOST_MEMORY
-constexpr int32_t kInvalidValue = -30;     // CL_INVALID_VALUE
+constexpr int32_t kOutOfResources = -5;   // CL_OUT_OF_RESOURCES
+constexpr int32_t kOutOfHostMemory = -6;  // CL_OUT_OF_HOST_MEMORY
+constexpr int32_t kInvalidValue = -30;    // CL_INVALID_VALUE
 constexpr size_t kMaxTransfers = 1u << 20;
 constexpr uint64_t kMaxTransferSize = uint64_t{1} << 48;
 constexpr uint64_t kMinStaging = 4096;
@@ -160,8 +160,8 @@ bool ChannelBulkReceiver::Handle(const wire::BulkHeader& header, std::string* vi
     return false;
   }
   if (entry->announced && last != (entry->received + header.size == entry->size)) {
-    *violation = Name(header.transfer) + ": the last chunk is not where the announced " +
-                 std::to_string(entry->size) + " bytes end";
+    *violation = Name(header.transfer) + ": the last chunk is not where the announced " + std::to_string(entry->size) +
+                 " bytes end";
     return false;
   }
   if (std::byte* place = Place(entry, header.size, lock)) {
@@ -231,8 +231,8 @@ std::byte* ChannelBulkReceiver::Place(Transfer* entry, uint64_t size, Lock& lock
       return entry->target + entry->received;
     }
     const uint64_t need = entry->received + size;
-    const uint64_t room = entry->announced ? std::max(entry->size, need)
-                                           : std::max({need, 2 * entry->staging.capacity(), kMinStaging});
+    const uint64_t room =
+        entry->announced ? std::max(entry->size, need) : std::max({need, 2 * entry->staging.capacity(), kMinStaging});
     if (need <= entry->staging.capacity() || entry->staging.Reserve(&account_, room)) {
       return entry->staging.data() + entry->received;
     }

@@ -21,8 +21,7 @@ constexpr size_t kSmallFrame = 4096;
 
 }  // namespace
 
-ChannelReplies::ChannelReplies(wire::Channel* channel, size_t max_backlog,
-                               std::function<void(const Status&)> on_end)
+ChannelReplies::ChannelReplies(wire::Channel* channel, size_t max_backlog, std::function<void(const Status&)> on_end)
     : channel_(channel), max_backlog_(max_backlog), on_end_(std::move(on_end)) {}
 
 ChannelReplies::~ChannelReplies() {

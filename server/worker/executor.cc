@@ -35,8 +35,7 @@ std::string Where(const FrameHeader& header) {
 
 }  // namespace
 
-Executor::Executor(wire::Channel* commands, Backend* backend, Replies* replies, SessionLog* log,
-                   wire::SpinPolicy spin)
+Executor::Executor(wire::Channel* commands, Backend* backend, Replies* replies, SessionLog* log, wire::SpinPolicy spin)
     : commands_(commands), backend_(backend), replies_(replies), log_(log), spin_(spin), reader_(commands) {}
 
 Executor::End Executor::Run() {

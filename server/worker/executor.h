@@ -54,7 +54,7 @@ class Executor {
   const wire::SpinPolicy spin_;
   wire::FrameReader reader_;
   uint64_t next_seq_ = 1;
-  std::string error_;  ///< Reused, so that a good command allocates nothing.
+  std::string error_;                ///< Reused, so that a good command allocates nothing.
   std::atomic<bool> ending_{false};  ///< Somebody has begun to end the session.
   std::atomic<bool> lost_{false};    ///< The guest was told.
 };

@@ -110,12 +110,12 @@ Status GuestSession::SendWelcome() {
 }
 
 void GuestSession::StartServices() {
-  replies_ = std::make_unique<ChannelReplies>(
-      command_.get(), ChannelReplies::kDefaultMaxBacklog, [this](const Status& status) {
-        // A guest that is gone is no error, and the executor sees it by itself.
-        if (status.code() == Code::kClosed) return command_->Shutdown();
-        executor_->Lose(status.text(), /*tell_guest=*/false);
-      });
+  replies_ = std::make_unique<ChannelReplies>(command_.get(), ChannelReplies::kDefaultMaxBacklog,
+                                              [this](const Status& status) {
+                                                // A guest that is gone is no error, and the executor sees it by itself.
+                                                if (status.code() == Code::kClosed) return command_->Shutdown();
+                                                executor_->Lose(status.text(), /*tell_guest=*/false);
+                                              });
   // Looking at a socket is a system call; looking at a ring is a load.
   constexpr uint32_t kMaxSocketSpin = 20;
   const uint32_t spin = shm_ != nullptr ? settings_.spin_us : std::min(settings_.spin_us, kMaxSocketSpin);

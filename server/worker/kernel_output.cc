@@ -44,8 +44,7 @@ Status KernelOutput::Enable() {
   const Fd write_end(ends[1]);
   // The two ends have file descriptions of their own: printing blocks, reading does not.
   wakeup_ = Fd(::eventfd(0, EFD_CLOEXEC));
-  if (::fcntl(pipe_.get(), F_SETFL, O_NONBLOCK) != 0 || !wakeup_.valid() ||
-      ::dup2(write_end.get(), stdout_fd_) < 0) {
+  if (::fcntl(pipe_.get(), F_SETFL, O_NONBLOCK) != 0 || !wakeup_.valid() || ::dup2(write_end.get(), stdout_fd_) < 0) {
     return Status::FromErrno("cannot forward what kernels print");
   }
   enabled_.store(true, std::memory_order_release);

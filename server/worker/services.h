@@ -32,9 +32,9 @@ class Replies {
   /// which the executor does whenever it runs out of commands.
   template <typename Message>
   void Send(opencl::Opcode opcode, uint64_t seq, const Message& message, bool flush) {
-    SendEncoded(opcode, seq, message.SizeOf(), flush,
-                [](const void* from, wire::Writer& writer) { static_cast<const Message*>(from)->Encode(writer); },
-                &message);
+    SendEncoded(
+        opcode, seq, message.SizeOf(), flush,
+        [](const void* from, wire::Writer& writer) { static_cast<const Message*>(from)->Encode(writer); }, &message);
   }
   /// Notices: opcode known from the type.
   template <typename Message>
@@ -81,10 +81,10 @@ class BulkSender {
 
 /// Limits of one session, from hawserd's configuration.
 struct Limits {
-  uint64_t device_memory = 0;        ///< Bytes of buffers and images; 0: as the device.
+  uint64_t device_memory = 0;          ///< Bytes of buffers and images; 0: as the device.
   uint64_t staging_memory = 1u << 30;  ///< Bytes of host memory for data in flight.
-  uint32_t max_objects = 1u << 20;   ///< Of each type.
-  uint32_t inline_limit = 32u << 10; ///< Data up to this size travels in commands and replies.
+  uint32_t max_objects = 1u << 20;     ///< Of each type.
+  uint32_t inline_limit = 32u << 10;   ///< Data up to this size travels in commands and replies.
 };
 
 /// The session's heap: memory that the guest maps too. Null base: none.

@@ -35,7 +35,8 @@ int Culprit() {
   if (error == CL_SUCCESS) return 3;
   if (error != CL_DEVICE_NOT_AVAILABLE) return 4;
   cl_int status = CL_COMPLETE;
-  if (clGetEventInfo(event, CL_EVENT_COMMAND_EXECUTION_STATUS, sizeof(status), &status, nullptr) != CL_SUCCESS) return 5;
+  if (clGetEventInfo(event, CL_EVENT_COMMAND_EXECUTION_STATUS, sizeof(status), &status, nullptr) != CL_SUCCESS)
+    return 5;
   if (status >= 0) return 6;
   // Every later call says so too; none hangs.
   if (clEnqueueNDRangeKernel(cl.queue, kernel, 1, nullptr, &one, nullptr, 0, nullptr, nullptr) == CL_SUCCESS) return 7;

@@ -3,8 +3,6 @@
 // codes of wrong calls, and what must not wait for the server.
 #define CL_USE_DEPRECATED_OPENCL_1_2_APIS
 #define CL_USE_DEPRECATED_OPENCL_2_0_APIS
-#include "tests/integration/cl_fixture.h"
-
 #include <CL/cl_ext.h>
 #include <unistd.h>
 
@@ -19,6 +17,8 @@
 #include <string>
 #include <thread>
 #include <vector>
+
+#include "tests/integration/cl_fixture.h"
 
 namespace {
 
@@ -94,8 +94,7 @@ TEST(Devices, AreTheServersWithoutWhatCannotWork) {
               CL_SUCCESS);
     for (const cl_name_version& each : versions) EXPECT_NE(list.find(each.name), std::string::npos) << each.name;
   }
-  EXPECT_EQ(clGetDeviceInfo(cl.device, CL_DEVICE_COMMAND_BUFFER_CAPABILITIES_KHR, 0, nullptr, &size),
-            CL_INVALID_VALUE);
+  EXPECT_EQ(clGetDeviceInfo(cl.device, CL_DEVICE_COMMAND_BUFFER_CAPABILITIES_KHR, 0, nullptr, &size), CL_INVALID_VALUE);
   EXPECT_EQ(clEnqueueNativeKernel(cl.queue, nullptr, nullptr, 0, 0, nullptr, nullptr, 0, nullptr, nullptr),
             CL_INVALID_OPERATION);
 }
@@ -142,8 +141,8 @@ TEST(Devices, CanBePartitioned) {
   ASSERT_EQ(clCreateSubDevices(cl.device, by_one, count, parts.data(), nullptr), CL_SUCCESS);
   EXPECT_EQ(Ask<cl_device_id>(clGetDeviceInfo, parts[0], CL_DEVICE_PARENT_DEVICE), cl.device);
   EXPECT_EQ(Ask<cl_uint>(clGetDeviceInfo, parts[0], CL_DEVICE_MAX_COMPUTE_UNITS), 1u);
-  const auto type = Ask<std::array<cl_device_partition_property, 3>>(clGetDeviceInfo, parts[0],
-                                                                      CL_DEVICE_PARTITION_TYPE);
+  const auto type =
+      Ask<std::array<cl_device_partition_property, 3>>(clGetDeviceInfo, parts[0], CL_DEVICE_PARTITION_TYPE);
   EXPECT_EQ(type[0], CL_DEVICE_PARTITION_EQUALLY);
 
   // A part works as a device.
@@ -186,8 +185,10 @@ TEST(Contexts, AnswerAndRefuse) {
 
   // Destructor callbacks: once, the last registered first.
   std::string order;
-  clSetContextDestructorCallback(context, [](cl_context, void* to) { *static_cast<std::string*>(to) += "1"; }, &order);
-  clSetContextDestructorCallback(context, [](cl_context, void* to) { *static_cast<std::string*>(to) += "2"; }, &order);
+  clSetContextDestructorCallback(
+      context, [](cl_context, void* to) { *static_cast<std::string*>(to) += "1"; }, &order);
+  clSetContextDestructorCallback(
+      context, [](cl_context, void* to) { *static_cast<std::string*>(to) += "2"; }, &order);
   EXPECT_EQ(clReleaseContext(context), CL_SUCCESS);
   EXPECT_EQ(order, "21");
 
@@ -214,9 +215,9 @@ TEST(Contexts, ListImageFormatsWithOneQuestion) {
   ASSERT_GT(count, 0u);
   const Counters before = Count(cl.platform);
   std::vector<cl_image_format> formats(count);
-  ASSERT_EQ(clGetSupportedImageFormats(cl.context, CL_MEM_READ_WRITE, CL_MEM_OBJECT_IMAGE2D, count, formats.data(),
-                                       nullptr),
-            CL_SUCCESS);
+  ASSERT_EQ(
+      clGetSupportedImageFormats(cl.context, CL_MEM_READ_WRITE, CL_MEM_OBJECT_IMAGE2D, count, formats.data(), nullptr),
+      CL_SUCCESS);
   EXPECT_EQ(Count(cl.platform).commands, before.commands);
   EXPECT_NE(formats[0].image_channel_order, 0u);
   EXPECT_EQ(clGetSupportedImageFormats(cl.context, CL_MEM_READ_WRITE, 0x1234, 0, nullptr, &count), CL_INVALID_VALUE);
@@ -613,8 +614,8 @@ TEST(Kernels, AnswerWithoutAsking) {
             CL_INVALID_ARG_INDEX);
   EXPECT_EQ(Ask<cl_kernel_arg_access_qualifier>(clGetKernelArgInfo, filtered, 0u, CL_KERNEL_ARG_ACCESS_QUALIFIER),
             cl_kernel_arg_access_qualifier{CL_KERNEL_ARG_ACCESS_READ_ONLY});
-  const auto group = Ask<std::array<size_t, 3>>(clGetKernelWorkGroupInfo, kernel, cl.device,
-                                                CL_KERNEL_COMPILE_WORK_GROUP_SIZE);
+  const auto group =
+      Ask<std::array<size_t, 3>>(clGetKernelWorkGroupInfo, kernel, cl.device, CL_KERNEL_COMPILE_WORK_GROUP_SIZE);
   EXPECT_EQ(group[0], 4u);
   EXPECT_GT(Ask<size_t>(clGetKernelWorkGroupInfo, kernel, nullptr, CL_KERNEL_WORK_GROUP_SIZE), 0u);
   size_t sizes[3] = {};

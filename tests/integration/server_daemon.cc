@@ -92,10 +92,10 @@ std::unique_ptr<Daemon> Daemon::Start(const Options& options) {
   daemon->folder_ = folder;
   daemon->WriteConfig(options.config);
   Fd output;
-  daemon->pid_ = Spawn({HAWSERD, "--config", daemon->folder_ + "/hawserd.toml", "--listen",
-                        "unix:" + daemon->socket_path(), "--listen", "tcp:127.0.0.1:0", "--worker",
-                        options.worker.empty() ? FAKE_WORKER : options.worker, "--log-level", "debug"},
-                       options.environment, &output);
+  daemon->pid_ = Spawn(
+      {HAWSERD, "--config", daemon->folder_ + "/hawserd.toml", "--listen", "unix:" + daemon->socket_path(), "--listen",
+       "tcp:127.0.0.1:0", "--worker", options.worker.empty() ? FAKE_WORKER : options.worker, "--log-level", "debug"},
+      options.environment, &output);
   if (daemon->pid_ < 0) {
     ADD_FAILURE() << "cannot start " HAWSERD;
     return nullptr;
@@ -141,9 +141,12 @@ Daemon::~Daemon() {
 
 std::string Daemon::Uri(Transport transport) const {
   switch (transport) {
-    case Transport::kShm: return "shm:" + socket_path();
-    case Transport::kTcp: return tcp_;
-    default: return "unix:" + socket_path();
+    case Transport::kShm:
+      return "shm:" + socket_path();
+    case Transport::kTcp:
+      return tcp_;
+    default:
+      return "unix:" + socket_path();
   }
 }
 
@@ -200,9 +203,8 @@ int Daemon::Stop(int signal) {
 
 Result<Fd> Greet(const Daemon& daemon, const HelloOptions& options) {
   const Result<wire::Endpoint> endpoint = wire::Endpoint::Parse(daemon.Uri(options.transport));
-  Result<Fd> fd = wire::Connect(endpoint.value(), options.channel == 0 ? wire::SocketUse::kCommand
-                                                                       : wire::SocketUse::kBulk,
-                                kPatience);
+  Result<Fd> fd = wire::Connect(endpoint.value(),
+                                options.channel == 0 ? wire::SocketUse::kCommand : wire::SocketUse::kBulk, kPatience);
   if (!fd.ok()) return fd.status();
   if (Status status = wire::SendWithFds(fd->get(), HelloFrame(options), {}); !status.ok()) return status;
   return fd;

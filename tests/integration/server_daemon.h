@@ -28,8 +28,8 @@ Ran RunProgram(const std::vector<std::string>& command);
 class Daemon {
  public:
   struct Options {
-    std::string worker;        ///< Path; empty: the one without OpenCL.
-    std::string config;        ///< Contents of the configuration file, besides [server].
+    std::string worker;                    ///< Path; empty: the one without OpenCL.
+    std::string config;                    ///< Contents of the configuration file, besides [server].
     std::vector<std::string> environment;  ///< KEY=VALUE, on top.
   };
   /// Listens on a unix socket and a free TCP port. Null (and a failed test) when it does not start.

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The real hawserd and the real worker, without OpenCL, against guests that speak raw frames.
+#include "tests/integration/server_daemon.h"
+
 #include <gtest/gtest.h>
 #include <signal.h>
 #include <sys/socket.h>
@@ -8,7 +10,6 @@
 #include <filesystem>
 #include <fstream>
 
-#include "tests/integration/server_daemon.h"
 #include "tests/unit/server/fake_backend.h"
 
 namespace hawser::server {
@@ -102,7 +103,8 @@ TEST_P(TransportTest, ACrashIsToldToTheGuestAndTheLog) {
     ASSERT_TRUE(guest);
     guest->Send(Opcode::kFlush, Ask(prank));
     EXPECT_NE(LossOf(*guest).find(name), std::string::npos);
-    EXPECT_TRUE(daemon->WaitForLog(std::string("killed by signal ") + (prank == Prank::kCrash ? "11 (" : "6 (") + name));
+    EXPECT_TRUE(
+        daemon->WaitForLog(std::string("killed by signal ") + (prank == Prank::kCrash ? "11 (" : "6 (") + name));
   }
   EXPECT_TRUE(daemon->WaitUntilIdle());
 }

@@ -111,7 +111,8 @@ Program* OpenClBackend::UseProgram(wire::Id id, std::string_view what, int32_t* 
   if (object == nullptr) return nullptr;
   Program& program = *object->program;
   *native = program.native.load(std::memory_order_acquire);
-  if (*native != nullptr) [[likely]] return &program;
+  if (*native != nullptr) [[likely]]
+    return &program;
   const int32_t error = program.error.load(std::memory_order_acquire);
   *status = Explain(error != 0 ? error : CL_INVALID_OPERATION,
                     error != 0 ? "the program could not be linked" : "the program is still being linked");

@@ -66,8 +66,7 @@ class OpenClBackend final : public Backend {
   int32_t CreateSubBuffer(const opencl::Call& call, const opencl::CreateSubBuffer& message) override;
   int32_t CreateImage(const opencl::Call& call, const opencl::CreateImage& message) override;
   int32_t CreatePipe(const opencl::Call& call, const opencl::CreatePipe& message) override;
-  int32_t GetSupportedImageFormats(const opencl::Call& call,
-                                   const opencl::GetSupportedImageFormats& message) override;
+  int32_t GetSupportedImageFormats(const opencl::Call& call, const opencl::GetSupportedImageFormats& message) override;
   int32_t SVMAlloc(const opencl::Call& call, const opencl::SVMAlloc& message) override;
   int32_t SVMFree(const opencl::Call& call, const opencl::SVMFree& message) override;
   int32_t CreateSamplerWithProperties(const opencl::Call& call, const opencl::CreateSampler& message) override;
@@ -101,12 +100,9 @@ class OpenClBackend final : public Backend {
   int32_t EnqueueWriteImage(const opencl::Call& call, const opencl::WriteImage& message) override;
   int32_t EnqueueFillImage(const opencl::Call& call, const opencl::EnqueueFillImage& message) override;
   int32_t EnqueueCopyImage(const opencl::Call& call, const opencl::EnqueueCopyImage& message) override;
-  int32_t EnqueueCopyImageToBuffer(const opencl::Call& call,
-                                   const opencl::EnqueueCopyImageToBuffer& message) override;
-  int32_t EnqueueCopyBufferToImage(const opencl::Call& call,
-                                   const opencl::EnqueueCopyBufferToImage& message) override;
-  int32_t EnqueueMigrateMemObjects(const opencl::Call& call,
-                                   const opencl::EnqueueMigrateMemObjects& message) override;
+  int32_t EnqueueCopyImageToBuffer(const opencl::Call& call, const opencl::EnqueueCopyImageToBuffer& message) override;
+  int32_t EnqueueCopyBufferToImage(const opencl::Call& call, const opencl::EnqueueCopyBufferToImage& message) override;
+  int32_t EnqueueMigrateMemObjects(const opencl::Call& call, const opencl::EnqueueMigrateMemObjects& message) override;
   int32_t EnqueueNDRangeKernel(const opencl::Call& call, const opencl::EnqueueNDRangeKernel& message) override;
   int32_t EnqueueMarkerWithWaitList(const opencl::Call& call,
                                     const opencl::EnqueueMarkerWithWaitList& message) override;
@@ -125,7 +121,8 @@ class OpenClBackend final : public Backend {
   T* Use(wire::Id id, std::string_view what, int32_t* status) {
     wire::Lookup why = wire::Lookup::kOk;
     T* object = objects_->Table<T>().Find(id, &why);
-    if (object != nullptr && object->error == 0) [[likely]] return object;
+    if (object != nullptr && object->error == 0) [[likely]]
+      return object;
     *status = object != nullptr ? object->error : ObjectType<T>::kInvalid;
     ExplainLookup(id, what, why);
     return nullptr;
@@ -146,7 +143,8 @@ class OpenClBackend final : public Backend {
   template <typename T>
   int32_t Keep(const opencl::Call& call, wire::Id id, T object) {
     const wire::Lookup result = objects_->Table<T>().Insert(id, std::move(object));
-    if (result == wire::Lookup::kOk) [[likely]] return CL_SUCCESS;
+    if (result == wire::Lookup::kOk) [[likely]]
+      return CL_SUCCESS;
     ExplainLookup(id, "the new object", result);
     return Fail(call, CL_INVALID_VALUE);
   }

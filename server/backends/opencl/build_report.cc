@@ -26,12 +26,9 @@ struct WorkGroupParameter {
   size_t size;
 };
 constexpr WorkGroupParameter kWorkGroupParameters[] = {
-    {CL_KERNEL_WORK_GROUP_SIZE, sizeof(size_t)},
-    {CL_KERNEL_COMPILE_WORK_GROUP_SIZE, 3 * sizeof(size_t)},
-    {CL_KERNEL_LOCAL_MEM_SIZE, sizeof(cl_ulong)},
-    {CL_KERNEL_PREFERRED_WORK_GROUP_SIZE_MULTIPLE, sizeof(size_t)},
-    {CL_KERNEL_PRIVATE_MEM_SIZE, sizeof(cl_ulong)},
-    {CL_KERNEL_GLOBAL_WORK_SIZE, 3 * sizeof(size_t)},
+    {CL_KERNEL_WORK_GROUP_SIZE, sizeof(size_t)},    {CL_KERNEL_COMPILE_WORK_GROUP_SIZE, 3 * sizeof(size_t)},
+    {CL_KERNEL_LOCAL_MEM_SIZE, sizeof(cl_ulong)},   {CL_KERNEL_PREFERRED_WORK_GROUP_SIZE_MULTIPLE, sizeof(size_t)},
+    {CL_KERNEL_PRIVATE_MEM_SIZE, sizeof(cl_ulong)}, {CL_KERNEL_GLOBAL_WORK_SIZE, 3 * sizeof(size_t)},
 };
 
 }  // namespace
@@ -80,8 +77,7 @@ void BuildReport::AddKernel(cl_kernel kernel, const std::vector<NamedDevice>& de
   for (cl_uint i = 0; i < count; ++i) {
     opencl::KernelArg& arg = args[i];
     cl_kernel_arg_address_qualifier address = 0;
-    arg.status =
-        clGetKernelArgInfo(kernel, i, CL_KERNEL_ARG_ADDRESS_QUALIFIER, sizeof(address), &address, nullptr);
+    arg.status = clGetKernelArgInfo(kernel, i, CL_KERNEL_ARG_ADDRESS_QUALIFIER, sizeof(address), &address, nullptr);
     if (arg.status != CL_SUCCESS) continue;
     cl_kernel_arg_access_qualifier access = 0;
     cl_kernel_arg_type_qualifier type = 0;
@@ -107,8 +103,8 @@ void BuildReport::AddKernel(cl_kernel kernel, const std::vector<NamedDevice>& de
       std::string bytes(parameter.size, '\0');
       opencl::InfoValue value;
       value.param = parameter.param;
-      value.status = clGetKernelWorkGroupInfo(kernel, device.native, parameter.param, bytes.size(), bytes.data(),
-                                              nullptr);
+      value.status =
+          clGetKernelWorkGroupInfo(kernel, device.native, parameter.param, bytes.size(), bytes.data(), nullptr);
       if (value.status == CL_SUCCESS) value.value = wire::AsBytes(Keep(std::move(bytes)));
       values.push_back(value);
     }

@@ -38,8 +38,8 @@ bool MappedRead::OnMapped(Completion& completion, int32_t status) {
   return true;
 }
 
-bool MappedWrite::Begin(Completion* mapped, std::byte* data, uint64_t size, uint64_t transfer,
-                        Handle<cl_event> through, UserEvents& user_events) {
+bool MappedWrite::Begin(Completion* mapped, std::byte* data, uint64_t size, uint64_t transfer, Handle<cl_event> through,
+                        UserEvents& user_events) {
   auto* write = new MappedWrite;
   write->data_ = data;
   write->transfer_ = transfer;

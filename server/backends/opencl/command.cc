@@ -50,7 +50,8 @@ void Command::AddWait(cl_event event) {
 }
 
 bool Command::AnyFailed() const {
-  if (!backend_.completions_->MayHaveFailed()) [[likely]] return false;
+  if (!backend_.completions_->MayHaveFailed()) [[likely]]
+    return false;
   return std::any_of(waits(), waits() + count_, &Completions::HasFailed);
 }
 

@@ -40,7 +40,8 @@ class Command {
     return ok() ? backend_.Use<T>(id, what, &status_) : nullptr;
   }
   void Require(bool condition, int32_t status, std::string_view reason) {
-    if (ok() && !condition) [[unlikely]] status_ = backend_.Explain(status, reason);
+    if (ok() && !condition) [[unlikely]]
+      status_ = backend_.Explain(status, reason);
   }
   /// The device knows this version of OpenCL (10 * major + minor).
   void RequireVersion(uint32_t version) {
@@ -98,7 +99,8 @@ class Command {
   template <typename Enqueue>
   int32_t Run(Enqueue&& enqueue) {
     Handle<cl_event> event;
-    if (Call(enqueue, &event, 0) != CL_SUCCESS) [[unlikely]] return Fail();
+    if (Call(enqueue, &event, 0) != CL_SUCCESS) [[unlikely]]
+      return Fail();
     if (Completion* completion = Accept(std::move(event), false); completion != nullptr) {
       backend_.completions_->Arm(completion);
     }

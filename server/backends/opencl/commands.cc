@@ -106,8 +106,8 @@ int32_t OpenClBackend::EnqueueMigrateMemObjects(const opencl::Call& call,
   command.Require(!objects.empty(), CL_INVALID_VALUE, "no objects");
   if (!command.ok()) return command.Fail();
   return command.Run([&](cl_command_queue queue, cl_uint count, const cl_event* wait_list, cl_event* event) {
-    return clEnqueueMigrateMemObjects(queue, static_cast<cl_uint>(objects.size()), objects.data(), message.flags,
-                                      count, wait_list, event);
+    return clEnqueueMigrateMemObjects(queue, static_cast<cl_uint>(objects.size()), objects.data(), message.flags, count,
+                                      wait_list, event);
   });
 }
 

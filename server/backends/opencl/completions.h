@@ -49,9 +49,9 @@ struct alignas(64) Completion {
   uint64_t seq = 0;     ///< The frame that is answered.
   uint16_t opcode = 0;  ///< That frame's.
   uint64_t size = 0;
-  wire::Id announce;        ///< Announce completion of this event.
-  bool answered = false;    ///< The action sent an answer without a flush; the announcement brings it.
-  Handle<cl_event> started; ///< Where the times up to the start come from, when not from the event itself.
+  wire::Id announce;         ///< Announce completion of this event.
+  bool answered = false;     ///< The action sent an answer without a flush; the announcement brings it.
+  Handle<cl_event> started;  ///< Where the times up to the start come from, when not from the event itself.
 
   Completions& owner() const { return *owner_; }
 
@@ -131,7 +131,7 @@ class Completions {
   std::atomic<uint32_t> outstanding_{0};
   std::atomic<uint32_t> sweeps_{0};  ///< Asked for and not done.
   std::atomic<uint32_t> chunk_count_{0};
-  std::unique_ptr<std::unique_ptr<Chunk>[]> chunks_{new std::unique_ptr<Chunk>[kMaxChunks]};
+  std::unique_ptr<std::unique_ptr<Chunk>[]> chunks_ { new std::unique_ptr<Chunk>[ kMaxChunks ] };
   std::mutex gate_;
   std::mutex buried_mutex_;
   std::vector<cl_event> buried_, long_buried_;

@@ -81,8 +81,7 @@ int32_t OpenClBackend::CreateContext(const opencl::Call& call, const opencl::Cre
   return Keep(call, message.context, std::move(context));
 }
 
-int32_t OpenClBackend::CreateCommandQueueWithProperties(const opencl::Call& call,
-                                                        const opencl::CreateQueue& message) {
+int32_t OpenClBackend::CreateCommandQueueWithProperties(const opencl::Call& call, const opencl::CreateQueue& message) {
   int32_t status = CL_SUCCESS;
   const Context* context = Use<Context>(message.context, "context", &status);
   const Device* device = context == nullptr ? nullptr : UseDevice(message.device, &status);
@@ -101,8 +100,8 @@ int32_t OpenClBackend::CreateCommandQueueWithProperties(const opencl::Call& call
   object.queue = std::make_shared<Queue>();
   Queue& queue = *object.queue;
   if (device->version >= 20) {
-    queue.native = Handle<cl_command_queue>(clCreateCommandQueueWithProperties(
-        context->native.get(), device->device, properties.data(), &status));
+    queue.native = Handle<cl_command_queue>(
+        clCreateCommandQueueWithProperties(context->native.get(), device->device, properties.data(), &status));
   } else {
     queue.native = Handle<cl_command_queue>(clCreateCommandQueue(context->native.get(), device->device, bits, &status));
   }
@@ -131,8 +130,8 @@ int32_t OpenClBackend::GetDeviceAndHostTimer(const opencl::Call& call, const ope
   const Device* device = UseDevice(message.device, &reply.status);
   if (device != nullptr) {
     cl_ulong device_time = 0, host_time = 0;
-    reply.status = device->version < 21 ? CL_INVALID_OPERATION
-                                        : clGetDeviceAndHostTimer(device->device, &device_time, &host_time);
+    reply.status =
+        device->version < 21 ? CL_INVALID_OPERATION : clGetDeviceAndHostTimer(device->device, &device_time, &host_time);
     reply.device = device_time;
     reply.host = host_time;
   }
@@ -154,17 +153,24 @@ int32_t OpenClBackend::CreateSamplerWithProperties(const opencl::Call& call, con
     properties.push_back(message.properties[i]);
     properties.push_back(value);
     switch (message.properties[i]) {
-      case CL_SAMPLER_NORMALIZED_COORDS: normalized = static_cast<cl_bool>(value); break;
-      case CL_SAMPLER_ADDRESSING_MODE: addressing = static_cast<cl_addressing_mode>(value); break;
-      case CL_SAMPLER_FILTER_MODE: filter = static_cast<cl_filter_mode>(value); break;
-      default: break;
+      case CL_SAMPLER_NORMALIZED_COORDS:
+        normalized = static_cast<cl_bool>(value);
+        break;
+      case CL_SAMPLER_ADDRESSING_MODE:
+        addressing = static_cast<cl_addressing_mode>(value);
+        break;
+      case CL_SAMPLER_FILTER_MODE:
+        filter = static_cast<cl_filter_mode>(value);
+        break;
+      default:
+        break;
     }
   }
   properties.push_back(0);
   Sampler sampler;
   if (context->version >= 20) {
-    sampler.native = Handle<cl_sampler>(
-        clCreateSamplerWithProperties(context->native.get(), properties.data(), &status));
+    sampler.native =
+        Handle<cl_sampler>(clCreateSamplerWithProperties(context->native.get(), properties.data(), &status));
   } else {
     sampler.native =
         Handle<cl_sampler>(clCreateSampler(context->native.get(), normalized, addressing, filter, &status));
@@ -214,9 +220,13 @@ int32_t OpenClBackend::ReleaseObject(const opencl::Call& call, const opencl::Rel
     case opencl::Handle::kKernel:
       if (!erase(objects_->Table<Kernel>())) return Fail(call, CL_INVALID_KERNEL);
       break;
-    case opencl::Handle::kDevice: inventory_->Release(id); break;
-    case opencl::Handle::kPlatform: break;
-    default: return Fail(call, CL_INVALID_VALUE);
+    case opencl::Handle::kDevice:
+      inventory_->Release(id);
+      break;
+    case opencl::Handle::kPlatform:
+      break;
+    default:
+      return Fail(call, CL_INVALID_VALUE);
   }
   if (message.notify != 0) {
     opencl::Released notice;

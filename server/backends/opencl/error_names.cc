@@ -6,7 +6,8 @@
 namespace hawser::server::ocl {
 
 #define HAWSER_ERROR(name) \
-  case name: return #name
+  case name:               \
+    return #name
 
 std::string_view ErrorName(int32_t status) {
   switch (status) {
@@ -72,8 +73,10 @@ std::string_view ErrorName(int32_t status) {
     HAWSER_ERROR(CL_INVALID_DEVICE_QUEUE);
     HAWSER_ERROR(CL_INVALID_SPEC_ID);
     HAWSER_ERROR(CL_MAX_SIZE_RESTRICTION_EXCEEDED);
-    case CL_SUCCESS: return "CL_SUCCESS";
-    default: return "an unknown error";
+    case CL_SUCCESS:
+      return "CL_SUCCESS";
+    default:
+      return "an unknown error";
   }
 }
 

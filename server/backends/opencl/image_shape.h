@@ -20,8 +20,7 @@ bool RegionBytes(const Triple& region, uint64_t scale, uint64_t* bytes);
 bool InRange(uint64_t offset, uint64_t size, uint64_t total);
 
 /// A rectangle in a buffer of `total` bytes, as in clEnqueueReadBufferRect; pitches of 0 are tight.
-bool RectInBuffer(const Triple& origin, const Triple& region, uint64_t row_pitch, uint64_t slice_pitch,
-                  uint64_t total);
+bool RectInBuffer(const Triple& origin, const Triple& region, uint64_t row_pitch, uint64_t slice_pitch, uint64_t total);
 
 /// Bytes of one element; 0: a format that the specification does not have.
 uint32_t ElementSize(uint32_t channel_order, uint32_t channel_type);
@@ -32,8 +31,8 @@ struct ImageShape {
   Triple extent{};  ///< In elements; array layers count as the next dimension; unused dimensions are 1.
 
   /// From the numbers of clCreateImage. False for an unknown type of image, a zero dimension or an overflow.
-  static bool FromDescription(uint32_t image_type, uint64_t width, uint64_t height, uint64_t depth,
-                              uint64_t array_size, uint32_t element_size, ImageShape* shape);
+  static bool FromDescription(uint32_t image_type, uint64_t width, uint64_t height, uint64_t depth, uint64_t array_size,
+                              uint32_t element_size, ImageShape* shape);
   /// Bytes of all elements, tightly packed; false on overflow.
   bool Bytes(uint64_t* bytes) const { return RegionBytes(extent, element_size, bytes); }
   bool Contains(const Triple& origin, const Triple& region) const;

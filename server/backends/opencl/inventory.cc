@@ -212,8 +212,7 @@ int32_t Inventory::Partition(const opencl::CreateSubDevices& message, std::vecto
   return status;
 }
 
-void Inventory::CreateSubDevices(Replies& replies, const opencl::Call& call,
-                                 const opencl::CreateSubDevices& message) {
+void Inventory::CreateSubDevices(Replies& replies, const opencl::Call& call, const opencl::CreateSubDevices& message) {
   std::vector<wire::Id> made;
   opencl::SubDevices reply;
   reply.status = Partition(message, &made);

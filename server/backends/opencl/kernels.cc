@@ -90,7 +90,9 @@ int32_t OpenClBackend::SetObjectArg(const opencl::SetKernelArg& message, Kernel&
           handle = queue->queue->native.get();
         }
         break;
-      default: status = Explain(CL_INVALID_ARG_VALUE, "the object is no argument"); break;
+      default:
+        status = Explain(CL_INVALID_ARG_VALUE, "the object is no argument");
+        break;
     }
     if (status != CL_SUCCESS) return status;
   }
@@ -122,14 +124,17 @@ int32_t OpenClBackend::SetKernelArg(const opencl::Call& call, const opencl::SetK
         status = clSetKernelArg(kernel->native.get(), message.index, message.value.size(), message.value.data());
       }
       break;
-    case kLocal: status = clSetKernelArg(kernel->native.get(), message.index, message.size, nullptr); break;
-    default: status = SetObjectArg(message, *kernel); break;
+    case kLocal:
+      status = clSetKernelArg(kernel->native.get(), message.index, message.size, nullptr);
+      break;
+    default:
+      status = SetObjectArg(message, *kernel);
+      break;
   }
   return status == CL_SUCCESS ? CL_SUCCESS : Fail(call, status, {}, {});
 }
 
-int32_t OpenClBackend::SetKernelArgSVMPointer(const opencl::Call& call,
-                                              const opencl::SetKernelArgSVMPointer& message) {
+int32_t OpenClBackend::SetKernelArgSVMPointer(const opencl::Call& call, const opencl::SetKernelArgSVMPointer& message) {
   int32_t status = CL_SUCCESS;
   const Kernel* kernel = Use<Kernel>(message.kernel, "kernel", &status);
   if (kernel == nullptr) return Fail(call, status);
@@ -165,7 +170,8 @@ int32_t OpenClBackend::SetKernelExecInfo(const opencl::Call& call, const opencl:
     case CL_KERNEL_EXEC_INFO_SVM_FINE_GRAIN_SYSTEM:
       if (message.value.size() != sizeof(cl_bool)) return Fail(call, CL_INVALID_VALUE);
       break;
-    default: return Fail(call, CL_INVALID_VALUE);
+    default:
+      return Fail(call, CL_INVALID_VALUE);
   }
   status = clSetKernelExecInfo(kernel->native.get(), message.param, message.value.size(), value);
   return status == CL_SUCCESS ? CL_SUCCESS : Fail(call, status);

@@ -86,8 +86,7 @@ int32_t OpenClBackend::MakeBuffer(const opencl::CreateBuffer& message, Memory* m
     memory->charge = message.size;
     if (data != nullptr) flags |= CL_MEM_COPY_HOST_PTR;
   }
-  memory->native =
-      Handle<cl_mem>(clCreateBuffer(context->native.get(), flags, message.size, data, &status));
+  memory->native = Handle<cl_mem>(clCreateBuffer(context->native.get(), flags, message.size, data, &status));
   memory->is_buffer = true;
   memory->size = message.size;
   return status;
@@ -137,8 +136,8 @@ int32_t OpenClBackend::MakeImage(const opencl::CreateImage& message, Memory* mem
   const uint32_t element = ElementSize(message.channel_order, message.channel_type);
   if (element == 0) return Explain(CL_INVALID_IMAGE_FORMAT_DESCRIPTOR, "no format of the specification");
   uint64_t bytes = 0;
-  if (!ImageShape::FromDescription(message.image_type, message.width, message.height, message.depth,
-                                   message.array_size, element, &memory->image) ||
+  if (!ImageShape::FromDescription(message.image_type, message.width, message.height, message.depth, message.array_size,
+                                   element, &memory->image) ||
       !memory->image.Bytes(&bytes)) {
     return Explain(CL_INVALID_IMAGE_SIZE, "a dimension is zero or too large");
   }
@@ -165,8 +164,7 @@ int32_t OpenClBackend::MakeImage(const opencl::CreateImage& message, Memory* mem
     description.mem_object = parent->native.get();
   }
   const cl_mem_flags flags = (message.flags & ~kHostFlags) | (data != nullptr ? CL_MEM_COPY_HOST_PTR : 0);
-  memory->native =
-      Handle<cl_mem>(clCreateImage(context->native.get(), flags, &format, &description, data, &status));
+  memory->native = Handle<cl_mem>(clCreateImage(context->native.get(), flags, &format, &description, data, &status));
   memory->is_image = true;
   memory->is_view = message.image_type == CL_MEM_OBJECT_IMAGE1D_BUFFER;
   return status;
@@ -189,8 +187,7 @@ int32_t OpenClBackend::CreatePipe(const opencl::Call& call, const opencl::Create
   if (context->version < 20) return Fail(call, CL_INVALID_OPERATION, message.pipe);
   uint64_t bytes = 0;
   if (!Multiply(message.packet_size, message.max_packets, &bytes) || !memory_account_->Charge(bytes)) {
-    return Fail(call, Explain(CL_MEM_OBJECT_ALLOCATION_FAILURE, "the session's limit on device memory"),
-                message.pipe);
+    return Fail(call, Explain(CL_MEM_OBJECT_ALLOCATION_FAILURE, "the session's limit on device memory"), message.pipe);
   }
   Memory memory;
   memory.charge = bytes;
@@ -210,8 +207,8 @@ int32_t OpenClBackend::GetSupportedImageFormats(const opencl::Call& call,
   const Context* context = Use<Context>(message.context, "context", &reply.status);
   if (context != nullptr) {
     cl_uint count = 0;
-    reply.status = clGetSupportedImageFormats(context->native.get(), message.flags, message.image_type, 0, nullptr,
-                                              &count);
+    reply.status =
+        clGetSupportedImageFormats(context->native.get(), message.flags, message.image_type, 0, nullptr, &count);
     std::vector<cl_image_format> formats(count);
     if (reply.status == CL_SUCCESS && count != 0) {
       reply.status = clGetSupportedImageFormats(context->native.get(), message.flags, message.image_type, count,

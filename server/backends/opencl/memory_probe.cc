@@ -25,8 +25,7 @@ bool AllAre(const uint32_t* values, uint32_t expected) {
 // Over memory that no other buffer lies in, as the heap's pages are.
 bool Probe(cl_context context, cl_command_queue queue, uint32_t* memory, uint32_t* copy) {
   cl_int status = CL_SUCCESS;
-  const Handle<cl_mem> shared(
-      clCreateBuffer(context, CL_MEM_READ_WRITE | CL_MEM_USE_HOST_PTR, kSize, memory, &status));
+  const Handle<cl_mem> shared(clCreateBuffer(context, CL_MEM_READ_WRITE | CL_MEM_USE_HOST_PTR, kSize, memory, &status));
   if (status != CL_SUCCESS) return false;
   const Handle<cl_mem> other(clCreateBuffer(context, CL_MEM_READ_WRITE, kSize, nullptr, &status));
   if (status != CL_SUCCESS) return false;

@@ -38,9 +38,9 @@ struct Memory {
   Handle<cl_mem> native;
   bool is_image = false;
   bool is_buffer = false;
-  bool is_view = false; ///< A one-dimensional image over a buffer: see ReleaseBehindQueues().
-  uint64_t size = 0;    ///< Of a buffer, in bytes.
-  uint64_t charge = 0;  ///< Bytes counted against the session's limit.
+  bool is_view = false;  ///< A one-dimensional image over a buffer: see ReleaseBehindQueues().
+  uint64_t size = 0;     ///< Of a buffer, in bytes.
+  uint64_t charge = 0;   ///< Bytes counted against the session's limit.
   ImageShape image;
 };
 
@@ -181,14 +181,22 @@ class Objects {
 inline void Objects::Poison(wire::Id id, int32_t error) {
   if (!id) return;
   switch (static_cast<opencl::Handle>(id.type())) {
-    case opencl::Handle::kContext: return PoisonAs<Context>(id, error);
-    case opencl::Handle::kQueue: return PoisonAs<QueueObject>(id, error);
-    case opencl::Handle::kMem: return PoisonAs<Memory>(id, error);
-    case opencl::Handle::kSampler: return PoisonAs<Sampler>(id, error);
-    case opencl::Handle::kProgram: return PoisonAs<ProgramObject>(id, error);
-    case opencl::Handle::kKernel: return PoisonAs<Kernel>(id, error);
-    case opencl::Handle::kEvent: return PoisonAs<Event>(id, error);
-    default: return;
+    case opencl::Handle::kContext:
+      return PoisonAs<Context>(id, error);
+    case opencl::Handle::kQueue:
+      return PoisonAs<QueueObject>(id, error);
+    case opencl::Handle::kMem:
+      return PoisonAs<Memory>(id, error);
+    case opencl::Handle::kSampler:
+      return PoisonAs<Sampler>(id, error);
+    case opencl::Handle::kProgram:
+      return PoisonAs<ProgramObject>(id, error);
+    case opencl::Handle::kKernel:
+      return PoisonAs<Kernel>(id, error);
+    case opencl::Handle::kEvent:
+      return PoisonAs<Event>(id, error);
+    default:
+      return;
   }
 }
 

@@ -53,9 +53,9 @@ struct OpenClBackend::BuildJob {
   void Build() const {
     const std::vector<cl_device_id> natives = Natives(devices);
     cl_program native = program->native.load();
-    const cl_int status = clBuildProgram(native, static_cast<cl_uint>(natives.size()),
-                                         natives.empty() ? nullptr : natives.data(),
-                                         WithArgInfo(guest_options).c_str(), nullptr, nullptr);
+    const cl_int status =
+        clBuildProgram(native, static_cast<cl_uint>(natives.size()), natives.empty() ? nullptr : natives.data(),
+                       WithArgInfo(guest_options).c_str(), nullptr, nullptr);
     Answer(native, status, status == CL_SUCCESS);
   }
   void Compile() const {
@@ -75,9 +75,9 @@ struct OpenClBackend::BuildJob {
     const std::vector<cl_program> programs = Inputs();
     const std::string options(guest_options.c_str());
     cl_int status = CL_SUCCESS;
-    cl_program native = clLinkProgram(program->context.get(), static_cast<cl_uint>(natives.size()),
-                                      natives.empty() ? nullptr : natives.data(), options.c_str(),
-                                      static_cast<cl_uint>(programs.size()), programs.data(), nullptr, nullptr, &status);
+    cl_program native = clLinkProgram(
+        program->context.get(), static_cast<cl_uint>(natives.size()), natives.empty() ? nullptr : natives.data(),
+        options.c_str(), static_cast<cl_uint>(programs.size()), programs.data(), nullptr, nullptr, &status);
     if (native == nullptr) {
       program->error.store(status, std::memory_order_release);
     } else {
@@ -181,8 +181,7 @@ int32_t OpenClBackend::CreateProgramWithIL(const opencl::Call& call, const openc
   const Context* context = Use<Context>(message.context, "context", &status);
   if (context == nullptr) return Fail(call, status, message.program);
   if (context->version < 21) return Fail(call, CL_INVALID_OPERATION, message.program);
-  cl_program native =
-      clCreateProgramWithIL(context->native.get(), message.il.data(), message.il.size(), &status);
+  cl_program native = clCreateProgramWithIL(context->native.get(), message.il.data(), message.il.size(), &status);
   if (status != CL_SUCCESS) return Fail(call, status, message.program);
   MayPrint();
   status = KeepProgram(call, message.program, *context, native);
@@ -208,9 +207,9 @@ int32_t OpenClBackend::CreateProgramWithBinary(const opencl::Call& call,
   }
   if (reply.status == CL_SUCCESS) {
     binary_status.resize(devices.size(), CL_INVALID_VALUE);
-    cl_program native = clCreateProgramWithBinary(context->native.get(), static_cast<cl_uint>(devices.size()),
-                                                  Natives(devices).data(), sizes.data(), binaries.data(),
-                                                  binary_status.data(), &reply.status);
+    cl_program native =
+        clCreateProgramWithBinary(context->native.get(), static_cast<cl_uint>(devices.size()), Natives(devices).data(),
+                                  sizes.data(), binaries.data(), binary_status.data(), &reply.status);
     if (reply.status == CL_SUCCESS) {
       MayPrint();
       reply.status = KeepProgram(call, message.program, *context, native);
@@ -279,8 +278,7 @@ int32_t OpenClBackend::CompileProgram(const opencl::Call& call, const opencl::Co
   cl_program native = nullptr;
   auto job = std::make_shared<BuildJob>();
   if (!message.source.empty()) status = ReplaceSource(message.program, message.source);
-  const Program* program =
-      status == CL_SUCCESS ? UseProgram(message.program, "program", &status, &native) : nullptr;
+  const Program* program = status == CL_SUCCESS ? UseProgram(message.program, "program", &status, &native) : nullptr;
   if (program != nullptr) status = NamedDevices(message.devices, &job->devices);
   message.headers.ForEach([&](const opencl::Header& header) {
     if (status != CL_SUCCESS) return;
@@ -345,8 +343,8 @@ int32_t OpenClBackend::SetProgramSpecializationConstant(const opencl::Call& call
   if (program->version < 22) return ReplyStatus(call, CL_INVALID_OPERATION);
   // Asked here: PoCL 3.1 aborts on a program that was not built.
   if (!program->is_il) return ReplyStatus(call, Explain(CL_INVALID_PROGRAM, "no program of intermediate language"));
-  return ReplyStatus(call, clSetProgramSpecializationConstant(native, message.spec_id, message.value.size(),
-                                                              message.value.data()));
+  return ReplyStatus(
+      call, clSetProgramSpecializationConstant(native, message.spec_id, message.value.size(), message.value.data()));
 }
 
 }  // namespace hawser::server::ocl

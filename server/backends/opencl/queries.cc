@@ -25,12 +25,9 @@ constexpr uint32_t kBuildInfo[] = {CL_PROGRAM_BUILD_STATUS, CL_PROGRAM_BUILD_OPT
                                    CL_PROGRAM_BINARY_TYPE, CL_PROGRAM_BUILD_GLOBAL_VARIABLE_TOTAL_SIZE};
 constexpr uint32_t kKernelInfo[] = {CL_KERNEL_FUNCTION_NAME, CL_KERNEL_NUM_ARGS, CL_KERNEL_REFERENCE_COUNT,
                                     CL_KERNEL_ATTRIBUTES};
-constexpr uint32_t kWorkGroupInfo[] = {CL_KERNEL_WORK_GROUP_SIZE,
-                                       CL_KERNEL_COMPILE_WORK_GROUP_SIZE,
-                                       CL_KERNEL_LOCAL_MEM_SIZE,
-                                       CL_KERNEL_PREFERRED_WORK_GROUP_SIZE_MULTIPLE,
-                                       CL_KERNEL_PRIVATE_MEM_SIZE,
-                                       CL_KERNEL_GLOBAL_WORK_SIZE};
+constexpr uint32_t kWorkGroupInfo[] = {CL_KERNEL_WORK_GROUP_SIZE,  CL_KERNEL_COMPILE_WORK_GROUP_SIZE,
+                                       CL_KERNEL_LOCAL_MEM_SIZE,   CL_KERNEL_PREFERRED_WORK_GROUP_SIZE_MULTIPLE,
+                                       CL_KERNEL_PRIVATE_MEM_SIZE, CL_KERNEL_GLOBAL_WORK_SIZE};
 constexpr uint32_t kSubGroupInfo[] = {CL_KERNEL_MAX_SUB_GROUP_SIZE_FOR_NDRANGE, CL_KERNEL_SUB_GROUP_COUNT_FOR_NDRANGE,
                                       CL_KERNEL_LOCAL_SIZE_FOR_SUB_GROUP_COUNT, CL_KERNEL_MAX_NUM_SUB_GROUPS,
                                       CL_KERNEL_COMPILE_NUM_SUB_GROUPS};
@@ -44,12 +41,18 @@ bool IsAmong(uint32_t param, const uint32_t (&params)[kCount]) {
 
 bool IsKnown(uint32_t kind, uint32_t param) {
   switch (kind) {
-    case kProgram: return IsAmong(param, kProgramInfo);
-    case kBuild: return IsAmong(param, kBuildInfo);
-    case kKernel: return IsAmong(param, kKernelInfo);
-    case kWorkGroup: return IsAmong(param, kWorkGroupInfo);
-    case kSubGroup: return IsAmong(param, kSubGroupInfo);
-    default: return false;
+    case kProgram:
+      return IsAmong(param, kProgramInfo);
+    case kBuild:
+      return IsAmong(param, kBuildInfo);
+    case kKernel:
+      return IsAmong(param, kKernelInfo);
+    case kWorkGroup:
+      return IsAmong(param, kWorkGroupInfo);
+    case kSubGroup:
+      return IsAmong(param, kSubGroupInfo);
+    default:
+      return false;
   }
 }
 
@@ -66,7 +69,8 @@ int32_t Ask(uint64_t max_size, std::vector<std::byte>* value, Query&& query) {
 }
 
 // Sizes of sub-groups need the answer's room beforehand: some drivers refuse to be asked for the size alone.
-int32_t AskSubGroup(cl_kernel kernel, cl_device_id device, const opencl::Query& message, std::vector<std::byte>* value) {
+int32_t AskSubGroup(cl_kernel kernel, cl_device_id device, const opencl::Query& message,
+                    std::vector<std::byte>* value) {
   const size_t room = message.param == CL_KERNEL_LOCAL_SIZE_FOR_SUB_GROUP_COUNT
                           ? std::clamp<uint64_t>(message.max_size, sizeof(size_t), 3 * sizeof(size_t))
                           : sizeof(size_t);
@@ -85,8 +89,7 @@ void SendBinaries(Replies* replies, opencl::Opcode opcode, uint64_t seq, cl_prog
   std::vector<std::vector<std::byte>> data(devices);
   std::vector<std::byte*> pointers;
   std::vector<opencl::Blob> blobs;
-  reply.status =
-      clGetProgramInfo(program, CL_PROGRAM_BINARY_SIZES, devices * sizeof(size_t), sizes.data(), nullptr);
+  reply.status = clGetProgramInfo(program, CL_PROGRAM_BINARY_SIZES, devices * sizeof(size_t), sizes.data(), nullptr);
   uint64_t total = 0;
   for (const size_t size : sizes) total += std::min<uint64_t>(size, kLargestBinaries + 1);
   if (reply.status == CL_SUCCESS && total > kLargestBinaries) reply.status = CL_OUT_OF_RESOURCES;

@@ -20,9 +20,9 @@ struct Queue {
   uint32_t version = 0;  ///< The device's, 10 * major + minor.
 
   // The executor's.
-  uint64_t number = 0;     ///< Of the newest command, counted from 1.
-  Handle<cl_event> last;   ///< The newest command's event; in-order queues only.
-  StagingPool::Owned slab; ///< Where small writes of an in-order queue keep their data; see Transfers.
+  uint64_t number = 0;      ///< Of the newest command, counted from 1.
+  Handle<cl_event> last;    ///< The newest command's event; in-order queues only.
+  StagingPool::Owned slab;  ///< Where small writes of an in-order queue keep their data; see Transfers.
   uint64_t slab_used = 0;
 
   // Any thread's.

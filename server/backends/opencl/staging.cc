@@ -32,7 +32,8 @@ StagingPool::Owned StagingPool::Acquire(uint64_t size) {
 
   Block* block = nullptr;
   if (pooled) {
-    if (free_[size_class] == nullptr) free_[size_class] = returned_[size_class].exchange(nullptr, std::memory_order_acquire);
+    if (free_[size_class] == nullptr)
+      free_[size_class] = returned_[size_class].exchange(nullptr, std::memory_order_acquire);
     block = free_[size_class];
     if (block != nullptr) {
       free_[size_class] = block->next;

@@ -88,10 +88,11 @@ int32_t OpenClBackend::ReadSVM(const opencl::Call& call, const opencl::SVMRead& 
   command.Require(message.size != 0 && svm_->Contains(message.address, message.size), CL_INVALID_VALUE, kForeign);
   void* memory = SvmRanges::Pointer(message.address);
   if (message.transfer == 0) {
-    return ReadInline(call, command, message.size,
-                      [&](cl_command_queue queue, std::byte* to, cl_uint count, const cl_event* waits, cl_event* event) {
-                        return clEnqueueSVMMemcpy(queue, CL_FALSE, to, memory, message.size, count, waits, event);
-                      });
+    return ReadInline(
+        call, command, message.size,
+        [&](cl_command_queue queue, std::byte* to, cl_uint count, const cl_event* waits, cl_event* event) {
+          return clEnqueueSVMMemcpy(queue, CL_FALSE, to, memory, message.size, count, waits, event);
+        });
   }
   return ReadMapped(
       call, command, message.transfer, message.size,
@@ -147,9 +148,9 @@ int32_t OpenClBackend::EnqueueSVMMemFill(const opencl::Call& call, const opencl:
 int32_t OpenClBackend::EnqueueSVMMigrateMem(const opencl::Call& call, const opencl::EnqueueSVMMigrateMem& message) {
   Command command(*this, call, message.queue, message.wait_list, message.event);
   command.RequireVersion(21);
-  command.Require(!message.addresses.empty() &&
-                      (message.sizes.empty() || message.sizes.size() == message.addresses.size()),
-                  CL_INVALID_VALUE, "no addresses, or another number of sizes");
+  command.Require(
+      !message.addresses.empty() && (message.sizes.empty() || message.sizes.size() == message.addresses.size()),
+      CL_INVALID_VALUE, "no addresses, or another number of sizes");
   std::vector<const void*> pointers;
   std::vector<size_t> sizes;
   for (uint32_t i = 0; i < message.addresses.size() && command.ok(); ++i) {

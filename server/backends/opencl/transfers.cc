@@ -33,7 +33,8 @@ std::byte* OpenClBackend::SlabRoom(const std::shared_ptr<Queue>& queue, uint64_t
     if (queue->slab == nullptr) return nullptr;
   }
   std::byte* room = queue->slab->data + queue->slab_used;
-  queue->slab_used = std::min(queue->slab->capacity, (queue->slab_used + size + kAlignment - 1) / kAlignment * kAlignment);
+  queue->slab_used =
+      std::min(queue->slab->capacity, (queue->slab_used + size + kAlignment - 1) / kAlignment * kAlignment);
   return room;
 }
 
@@ -60,9 +61,8 @@ void OpenClBackend::DrainTransfer(uint64_t transfer, uint64_t size) {
     return;
   }
   StagingPool::Block* target = block.release();
-  const bool taken = services_.bulk_in->Expect(transfer, size, target->data, [target](int32_t) {
-    const StagingPool::Owned done(target);
-  });
+  const bool taken = services_.bulk_in->Expect(transfer, size, target->data,
+                                               [target](int32_t) { const StagingPool::Owned done(target); });
   if (!taken) const StagingPool::Owned unused(target);
 }
 
@@ -97,11 +97,11 @@ int32_t OpenClBackend::EnqueueReadBuffer(const opencl::Call& call, const opencl:
   command.Require(message.size != 0 && InRange(message.offset, message.size, total), CL_INVALID_VALUE,
                   "the range is outside the buffer");
   if (message.transfer == 0) {
-    return ReadInline(call, command, message.size,
-                      [&](cl_command_queue queue, std::byte* to, cl_uint count, const cl_event* waits, cl_event* event) {
-                        return clEnqueueReadBuffer(queue, buffer, CL_FALSE, message.offset, message.size, to, count,
-                                                   waits, event);
-                      });
+    return ReadInline(
+        call, command, message.size,
+        [&](cl_command_queue queue, std::byte* to, cl_uint count, const cl_event* waits, cl_event* event) {
+          return clEnqueueReadBuffer(queue, buffer, CL_FALSE, message.offset, message.size, to, count, waits, event);
+        });
   }
   return ReadMapped(
       call, command, message.transfer, message.size,
@@ -167,9 +167,8 @@ int32_t OpenClBackend::EnqueueWriteBufferRect(const opencl::Call& call, const op
   cl_mem buffer = command.Buffer(message.buffer, "buffer", &total);
   // Also for a rectangle that fits nowhere, so that a transfer can be drained.
   const bool sized = RegionBytes(message.region, 1, &bytes);
-  command.Require(
-      sized && RectInBuffer(message.origin, message.region, message.row_pitch, message.slice_pitch, total),
-      CL_INVALID_VALUE, "the rectangle is outside the buffer");
+  command.Require(sized && RectInBuffer(message.origin, message.region, message.row_pitch, message.slice_pitch, total),
+                  CL_INVALID_VALUE, "the rectangle is outside the buffer");
   const auto write = [&](cl_command_queue queue, const std::byte* from, cl_uint count, const cl_event* waits,
                          cl_event* event) {
     constexpr size_t kOrigin[3] = {};

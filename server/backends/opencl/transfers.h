@@ -29,11 +29,9 @@ int32_t OpenClBackend::ReadInline(const opencl::Call& call, Command& command, ui
   StagingPool::Owned block = staging_->Acquire(size);
   command.Require(block != nullptr, CL_OUT_OF_RESOURCES, "the session's limit on staging memory");
   Handle<cl_event> event;
-  command.Call(
-      [&](cl_command_queue queue, cl_uint count, const cl_event* wait_list, cl_event* made) {
-        return enqueue(queue, block->data, count, wait_list, made);
-      },
-      &event, 1);
+  command.Call([&](cl_command_queue queue, cl_uint count, const cl_event* wait_list,
+                   cl_event* made) { return enqueue(queue, block->data, count, wait_list, made); },
+               &event, 1);
   if (!command.ok()) return FailRead(call, command, 0, command.status());
   Completion* completion = command.Accept(std::move(event), true);
   completion->action = &AnswerRead;
@@ -62,11 +60,9 @@ int32_t OpenClBackend::WriteInline(Command& command, wire::Bytes data, Enqueue&&
   if (!command.ok()) return command.Fail();
   std::memcpy(room, data.data(), data.size());
   Handle<cl_event> event;
-  command.Call(
-      [&](cl_command_queue queue, cl_uint count, const cl_event* wait_list, cl_event* made) {
-        return enqueue(queue, room, count, wait_list, made);
-      },
-      &event, shared ? 0 : 1);
+  command.Call([&](cl_command_queue queue, cl_uint count, const cl_event* wait_list,
+                   cl_event* made) { return enqueue(queue, room, count, wait_list, made); },
+               &event, shared ? 0 : 1);
   if (!command.ok()) return command.Fail();
   Completion* completion = command.Accept(std::move(event), !shared);
   if (completion == nullptr) return CL_SUCCESS;
@@ -114,8 +110,7 @@ int32_t OpenClBackend::ReadMapped(const opencl::Call& call, Command& command, ui
     completion->started = Handle<cl_event>::Share(mapped.get());
     completions_->Arm(completion);
   }
-  MappedRead::Begin(record, static_cast<const std::byte*>(mapping), size, transfer, std::move(through),
-                         *user_events_);
+  MappedRead::Begin(record, static_cast<const std::byte*>(mapping), size, transfer, std::move(through), *user_events_);
   clFlush(command.native());
   return CL_SUCCESS;
 }
@@ -156,11 +151,9 @@ int32_t OpenClBackend::ReadStaged(const opencl::Call& call, Command& command, ui
   StagingPool::Owned block = staging_->Acquire(size);
   command.Require(block != nullptr, CL_OUT_OF_RESOURCES, "the session's limit on staging memory");
   Handle<cl_event> event;
-  command.Call(
-      [&](cl_command_queue queue, cl_uint count, const cl_event* wait_list, cl_event* made) {
-        return enqueue(queue, block->data, count, wait_list, made);
-      },
-      &event, 1);
+  command.Call([&](cl_command_queue queue, cl_uint count, const cl_event* wait_list,
+                   cl_event* made) { return enqueue(queue, block->data, count, wait_list, made); },
+               &event, 1);
   if (!command.ok()) return FailRead(call, command, transfer, command.status());
   StagedRead::Begin(command.Accept(std::move(event), true), std::move(block), size, transfer);
   clFlush(command.native());
@@ -184,11 +177,9 @@ int32_t OpenClBackend::WriteStaged(Command& command, uint64_t transfer, uint64_t
     return command.Fail(Explain(CL_OUT_OF_RESOURCES, "the transfer's name or size is not acceptable"));
   }
   Handle<cl_event> event;
-  command.Call(
-      [&](cl_command_queue queue, cl_uint count, const cl_event* wait_list, cl_event* made) {
-        return enqueue(queue, write->data(), count, wait_list, made);
-      },
-      &event, 1, there.get());
+  command.Call([&](cl_command_queue queue, cl_uint count, const cl_event* wait_list,
+                   cl_event* made) { return enqueue(queue, write->data(), count, wait_list, made); },
+               &event, 1, there.get());
   if (!command.ok()) {
     write->Drop();
     return command.Fail();

@@ -277,8 +277,9 @@ TEST(Commands, AWaitListOfMany) {
   std::vector<Id> events;
   for (int i = 0; i < 40; ++i) {
     events.push_back(session.NewId(opencl::Handle::kEvent));
-    ASSERT_EQ(session.Write(queue, buffer, wire::AsBytes(&i, sizeof(i)), 4 * static_cast<uint64_t>(i), {}, events.back()),
-              CL_SUCCESS);
+    ASSERT_EQ(
+        session.Write(queue, buffer, wire::AsBytes(&i, sizeof(i)), 4 * static_cast<uint64_t>(i), {}, events.back()),
+        CL_SUCCESS);
   }
   const std::vector<std::byte> read = session.Read(queue, buffer, 160, 0, events);
   std::vector<int> expected(40);

@@ -220,10 +220,10 @@ TEST(UserEvents, TheEndOfTheSessionLetsGo) {
 TEST(Events, ALongFinishIsAnsweredWhenTheKernelIsDone) {
   Session session;
   const Id queue = session.Queue();
-  const Id kernel = session.Kernel(
-      session.Program("kernel void spin(global uint* a, uint n) { uint x = a[0];"
-                      " for (uint i = 0; i < n; ++i) x = x * 1664525u + 1013904223u; a[0] = x; }"),
-      "spin");
+  const Id kernel =
+      session.Kernel(session.Program("kernel void spin(global uint* a, uint n) { uint x = a[0];"
+                                     " for (uint i = 0; i < n; ++i) x = x * 1664525u + 1013904223u; a[0] = x; }"),
+                     "spin");
   const Id buffer = session.BufferOf(std::vector<uint32_t>{1});
   ASSERT_EQ(session.SetBuffer(kernel, 0, buffer), CL_SUCCESS);
   ASSERT_EQ(session.SetValue(kernel, 1, uint32_t{50'000'000}), CL_SUCCESS);

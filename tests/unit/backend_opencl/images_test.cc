@@ -210,9 +210,9 @@ TEST_F(Images, InAKernelWithASampler) {
   opencl::CreateSampler sampler;
   sampler.sampler = session_.NewId(opencl::Handle::kSampler);
   sampler.context = session_.Context();
-  const uint64_t properties[] = {CL_SAMPLER_NORMALIZED_COORDS, CL_FALSE, CL_SAMPLER_ADDRESSING_MODE,
-                                 CL_ADDRESS_CLAMP_TO_EDGE,     CL_SAMPLER_FILTER_MODE,
-                                 CL_FILTER_NEAREST};
+  const uint64_t properties[] = {CL_SAMPLER_NORMALIZED_COORDS, CL_FALSE,
+                                 CL_SAMPLER_ADDRESSING_MODE,   CL_ADDRESS_CLAMP_TO_EDGE,
+                                 CL_SAMPLER_FILTER_MODE,       CL_FILTER_NEAREST};
   sampler.properties = wire::ArrayView<uint64_t>(properties, 6);
   ASSERT_EQ(session_.Do(sampler), CL_SUCCESS);
   const Id kernel = session_.Kernel(session_.Program(R"(

@@ -38,8 +38,7 @@ TEST(Inventory, TellsWhatTheDriverTells) {
     const std::vector<opencl::InfoValue> values = Values(platform.info);
     const opencl::InfoValue* name = FindValue(values, CL_PLATFORM_NAME);
     ASSERT_NE(name, nullptr);
-    EXPECT_EQ(std::string_view(reinterpret_cast<const char*>(name->value.data()), name->value.size())
-                  .find("Hawser"),
+    EXPECT_EQ(std::string_view(reinterpret_cast<const char*>(name->value.data()), name->value.size()).find("Hawser"),
               std::string_view::npos);
     platform.devices.ForEach([&](const opencl::DeviceInfo& device) {
       EXPECT_EQ(device.device, Id(static_cast<uint8_t>(opencl::Handle::kDevice), 1, static_cast<uint32_t>(++index)));

@@ -154,9 +154,9 @@ TEST(Objects, Sampler) {
   opencl::CreateSampler create;
   create.sampler = session.NewId(opencl::Handle::kSampler);
   create.context = session.Context();
-  const uint64_t properties[] = {CL_SAMPLER_NORMALIZED_COORDS, CL_FALSE, CL_SAMPLER_ADDRESSING_MODE,
-                                 CL_ADDRESS_CLAMP,             CL_SAMPLER_FILTER_MODE,
-                                 CL_FILTER_NEAREST};
+  const uint64_t properties[] = {CL_SAMPLER_NORMALIZED_COORDS, CL_FALSE,
+                                 CL_SAMPLER_ADDRESSING_MODE,   CL_ADDRESS_CLAMP,
+                                 CL_SAMPLER_FILTER_MODE,       CL_FILTER_NEAREST};
   create.properties = wire::ArrayView<uint64_t>(properties, 6);
   EXPECT_EQ(session.Do(create), CL_SUCCESS);
   EXPECT_EQ(session.Release(create.sampler), CL_SUCCESS);
@@ -253,8 +253,8 @@ TEST(Memory, ABufferInTheHeapIsThePages) {
   // What the guest stores, the device reads.
   auto* words = reinterpret_cast<uint32_t*>(session.heap() + create.heap_offset);
   for (uint32_t i = 0; i < 1024; ++i) words[i] = i;
-  const Id kernel = session.Kernel(session.Program("kernel void twice(global uint* a) { a[get_global_id(0)] *= 2; }"),
-                                   "twice");
+  const Id kernel =
+      session.Kernel(session.Program("kernel void twice(global uint* a) { a[get_global_id(0)] *= 2; }"), "twice");
   ASSERT_EQ(session.SetBuffer(kernel, 0, create.buffer), CL_SUCCESS);
   ASSERT_EQ(session.Launch(queue, kernel, 1024), CL_SUCCESS);
   ASSERT_EQ(session.Finish(queue), CL_SUCCESS);
@@ -287,8 +287,8 @@ TEST(Memory, PlacesOutsideTheHeapAreRefused) {
   create.flags = CL_MEM_READ_WRITE;
   const struct {
     uint64_t offset, size;
-  } places[] = {{1 << 20, 128}, {64, 128}, {(1 << 20) - 128, 256}, {128, ~uint64_t{0} - 64}, {~uint64_t{127}, 256},
-                {0, 0}};
+  } places[] = {{1 << 20, 128},        {64, 128}, {(1 << 20) - 128, 256}, {128, ~uint64_t{0} - 64},
+                {~uint64_t{127}, 256}, {0, 0}};
   for (const auto& place : places) {
     create.buffer = session.NewId(opencl::Handle::kMem);
     create.heap_offset = place.offset;

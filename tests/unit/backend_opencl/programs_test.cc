@@ -147,7 +147,8 @@ TEST(Programs, AProgramIsBuiltTwice) {
     ASSERT_EQ(session.Launch(queue, kernel, 1), CL_SUCCESS);
     ASSERT_EQ(session.Finish(queue), CL_SUCCESS);
     ASSERT_EQ(session.Release(kernel), CL_SUCCESS);
-    EXPECT_EQ(session.ReadAs<int>(queue, buffer, 1), std::vector<int>{std::string_view(options) == "-DVALUE=11" ? 11 : 22});
+    EXPECT_EQ(session.ReadAs<int>(queue, buffer, 1),
+              std::vector<int>{std::string_view(options) == "-DVALUE=11" ? 11 : 22});
   }
 }
 

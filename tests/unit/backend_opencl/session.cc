@@ -63,8 +63,7 @@ bool FakeReplies::AwaitFlushed() {
 
 // ---------------------------------------------------------------------- FakeBulkReceiver
 
-bool FakeBulkReceiver::Expect(uint64_t transfer, uint64_t size, std::byte* target,
-                              std::function<void(int32_t)> done) {
+bool FakeBulkReceiver::Expect(uint64_t transfer, uint64_t size, std::byte* target, std::function<void(int32_t)> done) {
   {
     const std::lock_guard<std::mutex> lock(mutex_);
     Entry& entry = entries_[transfer];
@@ -211,8 +210,7 @@ Session::Session(const SessionOptions& options) {
   if (!backend.ok()) std::abort();
   backend_ = std::move(*backend);
   if (options.heap != 0) {
-    void* memory =
-        ::mmap(nullptr, options.heap, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    void* memory = ::mmap(nullptr, options.heap, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (memory == MAP_FAILED) std::abort();
     heap_ = std::unique_ptr<std::byte, Unmap>(static_cast<std::byte*>(memory), Unmap{options.heap});
   }

@@ -48,8 +48,8 @@ class Svm : public testing::Test {
 };
 
 TEST_F(Svm, WriteKernelRead) {
-  const Id kernel = session_.Kernel(
-      session_.Program("kernel void inc(global int* a) { a[get_global_id(0)] += 1; }"), "inc");
+  const Id kernel =
+      session_.Kernel(session_.Program("kernel void inc(global int* a) { a[get_global_id(0)] += 1; }"), "inc");
   const std::vector<int> values = {1, 2, 3, 4};
   ASSERT_EQ(WriteAt(address_ + 64, BytesOf(values)), CL_SUCCESS);
   opencl::SetKernelArgSVMPointer set;

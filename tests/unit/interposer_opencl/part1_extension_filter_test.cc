@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "interposer/opencl/extension_filter.h"
-
 #include <gtest/gtest.h>
 
 #include <cstring>
 
+#include "interposer/opencl/extension_filter.h"
 #include "interposer/opencl/objects.h"
 
 namespace hawser::ocl {

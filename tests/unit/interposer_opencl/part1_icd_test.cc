@@ -12,8 +12,9 @@ namespace hawser::ocl {
 namespace {
 
 TEST(Icd, TheLoaderFindsWhatItAsksFor) {
-  for (const char* name : {"clIcdGetPlatformIDsKHR", "clGetPlatformInfo", "clCreateBuffer", "clEnqueueNDRangeKernel",
-                           "clGetKernelSubGroupInfoKHR", "clCreateCommandQueueWithPropertiesKHR", "hawserGetStatsHWS"}) {
+  for (const char* name :
+       {"clIcdGetPlatformIDsKHR", "clGetPlatformInfo", "clCreateBuffer", "clEnqueueNDRangeKernel",
+        "clGetKernelSubGroupInfoKHR", "clCreateCommandQueueWithPropertiesKHR", "hawserGetStatsHWS"}) {
     EXPECT_NE(ocl::clGetExtensionFunctionAddress(name), nullptr) << name;
   }
   EXPECT_EQ(ocl::clGetExtensionFunctionAddress("clCreateCommandBufferKHR"), nullptr);

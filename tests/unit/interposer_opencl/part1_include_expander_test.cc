@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "interposer/opencl/include_expander.h"
-
 #include <gtest/gtest.h>
 
 #include <map>
+
+#include "interposer/opencl/include_expander.h"
 
 namespace hawser::ocl {
 namespace {

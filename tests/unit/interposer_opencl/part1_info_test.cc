@@ -63,10 +63,10 @@ TEST(InfoFilter, MasksWhatCannotWork) {
 TEST(InfoFilter, ParametersGoWithTheirExtension) {
   InfoMap info;
   PutText(info, CL_DEVICE_EXTENSIONS, "cl_khr_command_buffer cl_khr_pci_bus_info");
-  Put<cl_bitfield>(info, 0x12A9, 1);   // Command buffers: dropped.
-  Put<cl_bitfield>(info, 0x410F, 1);   // PCI bus: kept with its extension.
-  Put<cl_bitfield>(info, 0x4108, 1);   // Sub-group sizes: their extension is not there.
-  Put<cl_bitfield>(info, 0x106A, 1);   // UUID lies between core parameters.
+  Put<cl_bitfield>(info, 0x12A9, 1);  // Command buffers: dropped.
+  Put<cl_bitfield>(info, 0x410F, 1);  // PCI bus: kept with its extension.
+  Put<cl_bitfield>(info, 0x4108, 1);  // Sub-group sizes: their extension is not there.
+  Put<cl_bitfield>(info, 0x106A, 1);  // UUID lies between core parameters.
   Put<cl_uint>(info, CL_DEVICE_MAX_COMPUTE_UNITS, 2);
   FilterDeviceInfo(info);
   EXPECT_EQ(info.count(0x12A9), 0u);

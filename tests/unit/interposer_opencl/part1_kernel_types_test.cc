@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "interposer/opencl/kernel_types.h"
-
 #include <gtest/gtest.h>
+
+#include "interposer/opencl/kernel_types.h"
 
 namespace hawser::ocl {
 namespace {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "interposer/opencl/properties.h"
-
 #include <CL/cl_gl.h>
 #include <gtest/gtest.h>
+
+#include "interposer/opencl/properties.h"
 
 namespace hawser::ocl {
 namespace {
@@ -102,8 +102,13 @@ TEST(SamplerProperties, DefaultsAndErrors) {
   EXPECT_EQ(properties.normalized, cl_bool{CL_TRUE});
   EXPECT_EQ(properties.addressing, cl_addressing_mode{CL_ADDRESS_CLAMP});
   EXPECT_EQ(properties.filter, cl_filter_mode{CL_FILTER_NEAREST});
-  const cl_sampler_properties full[] = {CL_SAMPLER_NORMALIZED_COORDS, CL_FALSE, CL_SAMPLER_ADDRESSING_MODE,
-                                        CL_ADDRESS_NONE, CL_SAMPLER_FILTER_MODE, CL_FILTER_LINEAR, 0};
+  const cl_sampler_properties full[] = {CL_SAMPLER_NORMALIZED_COORDS,
+                                        CL_FALSE,
+                                        CL_SAMPLER_ADDRESSING_MODE,
+                                        CL_ADDRESS_NONE,
+                                        CL_SAMPLER_FILTER_MODE,
+                                        CL_FILTER_LINEAR,
+                                        0};
   ASSERT_EQ(ParseSamplerProperties(full, &properties), CL_SUCCESS);
   EXPECT_EQ(properties.normalized, cl_bool{CL_FALSE});
   EXPECT_EQ(properties.filter, cl_filter_mode{CL_FILTER_LINEAR});

@@ -55,11 +55,11 @@ TEST(Registry, FindsByIdWithOneMoreUse) {
   registry.Add(event);
   EXPECT_EQ(registry.FindEvent(event->id), event);
   EXPECT_EQ(event->uses, 2u);
-  EXPECT_EQ(registry.FindEvent(wire::Id(7, 2, 5)), nullptr);   // Another generation.
-  EXPECT_EQ(registry.FindEvent(wire::Id(7, 1, 6)), nullptr);   // Another index.
+  EXPECT_EQ(registry.FindEvent(wire::Id(7, 2, 5)), nullptr);  // Another generation.
+  EXPECT_EQ(registry.FindEvent(wire::Id(7, 1, 6)), nullptr);  // Another index.
   EXPECT_EQ(registry.FindEvent(wire::Id(7, 1, 1u << 30)), nullptr);
-  EXPECT_EQ(registry.FindQueue(event->id), nullptr);           // Another type.
-  event->uses = 0;  // Its end has begun.
+  EXPECT_EQ(registry.FindQueue(event->id), nullptr);  // Another type.
+  event->uses = 0;                                    // Its end has begun.
   EXPECT_EQ(registry.FindEvent(event->id), nullptr);
   registry.Remove(event);
   event->uses = 1;

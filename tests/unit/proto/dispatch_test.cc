@@ -238,7 +238,8 @@ TEST_F(DispatchTest, RefusesBytesBeyondTheirLimit) {
 TEST_F(DispatchTest, RefusesACountThatThePayloadDoesNotHave) {
   Frame frame = FrameOf(Opcode::kCreateBuffer, GoodBuffer());
   const uint32_t lie = 0xffffffff;
-  std::memcpy(frame.payload.data() + frame.payload.size() - sizeof(lie), &lie, sizeof(lie));
+  const size_t behind = sizeof(CreateBuffer::svm_address);  // `data` is empty: its count stands before this field.
+  std::memcpy(frame.payload.data() + frame.payload.size() - behind - sizeof(lie), &lie, sizeof(lie));
   ExpectMalformed(Run(frame));
   EXPECT_THAT(error_, HasSubstr("'data'"));
 }

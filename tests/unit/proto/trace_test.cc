@@ -69,7 +69,7 @@ TEST(TraceTest, CutsLongValues) {
   message.heap_offset = ~uint64_t{0};
   message.data = data;
   const std::string line = TraceOf(Opcode::kCreateBuffer, message);
-  EXPECT_THAT(line, HasSubstr("data=100 bytes: ab ab ab ab ab ab ab ab ab ab ab ab ab ab ab ab ...)"));
+  EXPECT_THAT(line, HasSubstr("data=100 bytes: ab ab ab ab ab ab ab ab ab ab ab ab ab ab ab ab ..., svm_address"));
   EXPECT_THAT(line, HasSubstr("heap_offset=0xffffffffffffffff"));
 
   const std::vector<wire::Id> events(1000, IdOf(Handle::kEvent, 1, 1));

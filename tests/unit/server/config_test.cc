@@ -147,8 +147,7 @@ TEST(Config, ReadsATokenFromItsFile) {
   ::unlink(path);
   ASSERT_EQ(config.tenants.size(), 1u);
   EXPECT_EQ(config.tenants[0].token, "a-long-enough-token");
-  EXPECT_NE(ErrorOf("[tenants.a]\ntoken_file = \"/does/not/exist\"\n").find("tenants.a.token_file"),
-            std::string::npos);
+  EXPECT_NE(ErrorOf("[tenants.a]\ntoken_file = \"/does/not/exist\"\n").find("tenants.a.token_file"), std::string::npos);
 }
 
 TEST(Config, TheShippedExampleIsGood) {

@@ -99,7 +99,8 @@ int32_t FakeCalls::Run(const opencl::Call&, const opencl::Flush& message) {
       *reinterpret_cast<volatile int*>(nowhere) = 1;
       break;
     }
-    case Prank::kAbort: std::abort();
+    case Prank::kAbort:
+      std::abort();
     case Prank::kHang:
       for (;;) ::pause();
     case Prank::kPrint: {
@@ -113,7 +114,9 @@ int32_t FakeCalls::Run(const opencl::Call&, const opencl::Flush& message) {
       if (fd >= 0) ::close(fd);
       return error;
     }
-    case Prank::kLog: state_->services.log("warning", "a line for the log"); break;
+    case Prank::kLog:
+      state_->services.log("warning", "a line for the log");
+      break;
     case Prank::kFlood: {
       const std::string text(60000, 'x');
       opencl::KernelOutput notice;

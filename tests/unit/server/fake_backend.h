@@ -17,7 +17,7 @@ namespace hawser::server {
 
 /// What Flush() does when it names a queue with this index; other queues do nothing.
 enum class Prank : uint32_t {
-  kCrash = 0xdead0001,        ///< Touches memory that does not exist.
+  kCrash = 0xdead0001,  ///< Touches memory that does not exist.
   kAbort = 0xdead0002,
   kHang = 0xdead0003,         ///< Never returns.
   kPrint = 0xdead0004,        ///< Prints "printed\n" on stdout, as a kernel would.
@@ -55,8 +55,8 @@ class FakeCalls {
   int32_t Run(const opencl::Call&, const Message&) {
     return 0;
   }
-  int32_t Run(const opencl::Call& call, const opencl::Nothing& message);        // GetInventory
-  int32_t Run(const opencl::Call& call, const opencl::CreateBuffer& message);   // waits for initial contents
+  int32_t Run(const opencl::Call& call, const opencl::Nothing& message);       // GetInventory
+  int32_t Run(const opencl::Call& call, const opencl::CreateBuffer& message);  // waits for initial contents
   int32_t Run(const opencl::Call& call, const opencl::WriteBuffer& message);
   int32_t Run(const opencl::Call& call, const opencl::ReadBuffer& message);
   int32_t Run(const opencl::Call& call, const opencl::CreateContext& message);  // fails without devices

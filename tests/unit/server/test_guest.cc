@@ -117,7 +117,8 @@ std::optional<TestGuest::Frame> TestGuest::Next() {
         if (std::chrono::steady_clock::now() > deadline) return std::nullopt;
         (void)command_->WaitReadable({}, std::chrono::milliseconds(200));
         break;
-      default: return std::nullopt;
+      default:
+        return std::nullopt;
     }
   }
 }

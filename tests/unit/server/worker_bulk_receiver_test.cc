@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "server/worker/channel_bulk_receiver.h"
-
 #include <gtest/gtest.h>
 
 #include <atomic>
@@ -9,6 +7,7 @@
 #include <thread>
 #include <vector>
 
+#include "server/worker/channel_bulk_receiver.h"
 #include "tests/unit/server/fake_channel.h"
 
 namespace hawser::server {
@@ -23,9 +22,8 @@ class ChannelBulkReceiverTest : public ::testing::Test {
     ChannelBulkReceiver::Options options;
     options.staging_memory = staging;
     options.staging_patience = patience;
-    receiver_ = std::make_unique<ChannelBulkReceiver>(&channel_, options, [this](const std::string& text) {
-      violation_.set_value(text);
-    });
+    receiver_ = std::make_unique<ChannelBulkReceiver>(&channel_, options,
+                                                      [this](const std::string& text) { violation_.set_value(text); });
   }
   void Chunk(uint64_t transfer, uint64_t offset, const std::vector<std::byte>& data, uint16_t flags) {
     const BulkHeader header{transfer, offset, static_cast<uint32_t>(data.size()), flags, 0};
@@ -245,23 +243,22 @@ TEST_P(ChannelBulkReceiverHostileTest, EndsTheSession) {
   EXPECT_EQ(target, std::vector<std::byte>(1000, std::byte{0x5a})) << "not one byte was written";
 }
 
-INSTANTIATE_TEST_SUITE_P(
-    Headers, ChannelBulkReceiverHostileTest,
-    ::testing::Values(Hostile{"BeyondTheEnd", {1, 0, 1001, wire::kBulkLast, 0}, 1001},
-                      Hostile{"WrongOffset", {1, 500, 100, 0, 0}, 100},
-                      Hostile{"HugeOffset", {1, ~uint64_t{0} - 10, 100, 0, 0}, 100},
-                      Hostile{"HugeChunk", {1, 0, wire::kMaxBulkChunk + 1, 0, 0}, 0},
-                      Hostile{"LargestSize", {1, 0, UINT32_MAX, 0, 0}, 0},
-                      Hostile{"EmptyChunk", {1, 0, 0, 0, 0}, 0},
-                      Hostile{"EmptyLastChunk", {1, 0, 0, wire::kBulkLast, 0}, 0},
-                      Hostile{"LastTooEarly", {1, 0, 999, wire::kBulkLast, 0}, 999},
-                      Hostile{"NotLastAtTheEnd", {1, 0, 1000, 0, 0}, 1000},
-                      Hostile{"UnknownFlags", {1, 0, 100, 0x80, 0}, 100},
-                      Hostile{"Reserved", {1, 0, 100, 0, 1}, 100},
-                      Hostile{"AbortWithData", {1, 0, 100, wire::kBulkAbort, 0}, 100},
-                      Hostile{"AbortAndLast", {1, 0, 0, wire::kBulkAbort | wire::kBulkLast, 0}, 0},
-                      Hostile{"NameZero", {0, 0, 100, 0, 0}, 100}),
-    [](const auto& test) { return test.param.name; });
+INSTANTIATE_TEST_SUITE_P(Headers, ChannelBulkReceiverHostileTest,
+                         ::testing::Values(Hostile{"BeyondTheEnd", {1, 0, 1001, wire::kBulkLast, 0}, 1001},
+                                           Hostile{"WrongOffset", {1, 500, 100, 0, 0}, 100},
+                                           Hostile{"HugeOffset", {1, ~uint64_t{0} - 10, 100, 0, 0}, 100},
+                                           Hostile{"HugeChunk", {1, 0, wire::kMaxBulkChunk + 1, 0, 0}, 0},
+                                           Hostile{"LargestSize", {1, 0, UINT32_MAX, 0, 0}, 0},
+                                           Hostile{"EmptyChunk", {1, 0, 0, 0, 0}, 0},
+                                           Hostile{"EmptyLastChunk", {1, 0, 0, wire::kBulkLast, 0}, 0},
+                                           Hostile{"LastTooEarly", {1, 0, 999, wire::kBulkLast, 0}, 999},
+                                           Hostile{"NotLastAtTheEnd", {1, 0, 1000, 0, 0}, 1000},
+                                           Hostile{"UnknownFlags", {1, 0, 100, 0x80, 0}, 100},
+                                           Hostile{"Reserved", {1, 0, 100, 0, 1}, 100},
+                                           Hostile{"AbortWithData", {1, 0, 100, wire::kBulkAbort, 0}, 100},
+                                           Hostile{"AbortAndLast", {1, 0, 0, wire::kBulkAbort | wire::kBulkLast, 0}, 0},
+                                           Hostile{"NameZero", {0, 0, 100, 0, 0}, 100}),
+                         [](const auto& test) { return test.param.name; });
 
 TEST_F(ChannelBulkReceiverTest, DataForAUsedNameEndsTheSession) {
   Start();

@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "server/worker/channel_bulk_sender.h"
-
 #include <gtest/gtest.h>
 
 #include <atomic>
@@ -8,6 +6,7 @@
 #include <future>
 #include <vector>
 
+#include "server/worker/channel_bulk_sender.h"
 #include "tests/unit/server/fake_channel.h"
 #include "wire/frame.h"
 

@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "server/worker/kernel_output.h"
-
 #include <gtest/gtest.h>
 #include <sys/eventfd.h>
 #include <unistd.h>
@@ -13,6 +11,8 @@
 #include <string>
 #include <thread>
 #include <vector>
+
+#include "server/worker/kernel_output.h"
 
 namespace hawser::server {
 namespace {
@@ -70,7 +70,8 @@ struct StandIn {
 TEST(KernelOutput, OutputComesBeforeTheCompletionThatFollowsIt) {
   RecordingReplies replies;
   StandIn out;
-  KernelOutput output(&replies, [] { return size_t{0}; }, out.fd.get());
+  KernelOutput output(
+      &replies, [] { return size_t{0}; }, out.fd.get());
   ASSERT_TRUE(output.Enable().ok());
   ASSERT_TRUE(output.Enable().ok());
   std::string expected;
@@ -87,7 +88,8 @@ TEST(KernelOutput, OutputComesBeforeTheCompletionThatFollowsIt) {
 TEST(KernelOutput, CostsNothingAndDoesNothingBeforeItIsEnabled) {
   RecordingReplies replies;
   StandIn out;
-  KernelOutput output(&replies, [] { return size_t{0}; }, out.fd.get());
+  KernelOutput output(
+      &replies, [] { return size_t{0}; }, out.fd.get());
   output.Drain();
   EXPECT_EQ(replies.text(), "");
 }
@@ -95,7 +97,8 @@ TEST(KernelOutput, CostsNothingAndDoesNothingBeforeItIsEnabled) {
 TEST(KernelOutput, ForwardsWhileAKernelStillRuns) {
   RecordingReplies replies;
   StandIn out;
-  KernelOutput output(&replies, [] { return size_t{0}; }, out.fd.get());
+  KernelOutput output(
+      &replies, [] { return size_t{0}; }, out.fd.get());
   ASSERT_TRUE(output.Enable().ok());
   const std::string much(1u << 20, 'k');
   out.Print(much);  // More than a pipe holds: needs the thread.
@@ -108,7 +111,8 @@ TEST(KernelOutput, AGuestThatDoesNotReadMakesTheKernelWait) {
   RecordingReplies replies;
   StandIn out;
   std::atomic<size_t> backlog{size_t{1} << 30};
-  KernelOutput output(&replies, [&] { return backlog.load(); }, out.fd.get());
+  KernelOutput output(
+      &replies, [&] { return backlog.load(); }, out.fd.get());
   ASSERT_TRUE(output.Enable().ok());
   std::atomic<bool> printed{false};
   std::thread kernel([&] {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Settings, names of transfers, staging memory, the log, the sandbox.
-#include <gtest/gtest.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <gtest/gtest.h>
 #include <signal.h>
 #include <sys/prctl.h>
 #include <sys/ptrace.h>
@@ -47,8 +47,8 @@ TEST(WorkerSettings, SurviveTheirJourney) {
 }
 
 TEST(WorkerSettings, RefuseWhatTheyDoNotKnow) {
-  for (const char* bad : {"nonsense", "unknown=1\n", "session=x\n", "session=-1\n", "share_memory=2\n",
-                          "transport=0\n", "transport=9\n", "guest_pid=99999999999\n"}) {
+  for (const char* bad : {"nonsense", "unknown=1\n", "session=x\n", "session=-1\n", "share_memory=2\n", "transport=0\n",
+                          "transport=9\n", "guest_pid=99999999999\n"}) {
     EXPECT_FALSE(WorkerSettings::Parse(bad).ok()) << bad;
   }
 }
@@ -187,9 +187,7 @@ TEST(Sandbox, ClosesWhatItWasNotGiven) {
   EXPECT_EQ(result, 0);
 }
 
-TEST(Sandbox, NoticesAParentThatIsGone) {
-  EXPECT_EQ(DieWithParent(1 << 22).code(), wire::Code::kClosed);
-}
+TEST(Sandbox, NoticesAParentThatIsGone) { EXPECT_EQ(DieWithParent(1 << 22).code(), wire::Code::kClosed); }
 
 }  // namespace
 }  // namespace hawser::server

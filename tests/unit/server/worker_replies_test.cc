@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "server/worker/channel_replies.h"
-
 #include <gtest/gtest.h>
 
 #include <atomic>
@@ -8,6 +6,7 @@
 #include <thread>
 #include <vector>
 
+#include "server/worker/channel_replies.h"
 #include "tests/unit/server/fake_channel.h"
 #include "wire/frame.h"
 
@@ -127,8 +126,8 @@ TEST(ChannelReplies, KeepsFramesOfManyThreadsWhole) {
     threads.emplace_back([&, t] {
       const std::vector<std::byte> data(static_cast<size_t>(t * 700), static_cast<std::byte>(t));
       for (int i = 0; i < kEach; ++i) {
-        replies.Send(Opcode::kEnqueueReadBuffer, static_cast<uint64_t>(t) << 32 | static_cast<unsigned>(i),
-                     Reply(data), i % 3 == 0);
+        replies.Send(Opcode::kEnqueueReadBuffer, static_cast<uint64_t>(t) << 32 | static_cast<unsigned>(i), Reply(data),
+                     i % 3 == 0);
       }
     });
   }

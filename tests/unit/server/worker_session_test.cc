@@ -1,9 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // A whole session in one process: real channels, a backend without a device.
-#include "server/worker/guest_session.h"
-
-#include <gtest/gtest.h>
 #include <fcntl.h>
+#include <gtest/gtest.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -12,6 +10,7 @@
 #include <thread>
 #include <vector>
 
+#include "server/worker/guest_session.h"
 #include "tests/unit/server/fake_backend.h"
 #include "tests/unit/server/test_guest.h"
 
@@ -62,8 +61,8 @@ class GuestSessionTest : public ::testing::TestWithParam<Transport> {
     });
     auto welcome = ReadWelcome(guest_command.get());
     ASSERT_TRUE(welcome.ok()) << welcome.status().text();
-    guest_ = std::make_unique<TestGuest>(GetParam(), std::move(guest_command), std::move(guest_bulk),
-                                         std::move(*welcome));
+    guest_ =
+        std::make_unique<TestGuest>(GetParam(), std::move(guest_command), std::move(guest_bulk), std::move(*welcome));
   }
   std::string Log() {
     char text[65536];
