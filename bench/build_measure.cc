@@ -54,6 +54,11 @@ Result<Values> MeasureBuild(const OpenClDevice& device, uint32_t constant) {
   // The constant stands in the text itself, so that no cache keyed by source or options can know it.
   const std::string source = "#define CONSTANT " + std::to_string(constant) + "u\n" + kSource;
 
+  // What was created before may still be on its way to the server: it belongs to nobody's build.
+  cl_int drained = clEnqueueMarkerWithWaitList(device.queue(), 0, nullptr, nullptr);
+  if (drained == CL_SUCCESS) drained = clFinish(device.queue());
+  if (Status s = Check(drained, "clFinish"); !s.ok()) return s;
+
   const auto begin = Clock::now();
   auto program = device.Build(source);
   if (!program.ok()) return program.status();
