@@ -7,6 +7,7 @@
 #include "interposer/opencl/mem.h"
 #include "interposer/opencl/mem_flags.h"
 #include "interposer/opencl/transfers.h"
+#include "proto/facts/image_formats.h"
 #include "proto/opencl/guest_entries.h"
 
 namespace hawser::ocl {
@@ -125,7 +126,7 @@ cl_int PlanImage(cl_context context, cl_mem_flags flags, const cl_image_format* 
   if (!ExtentOf(*desc, &extent) || desc->num_mip_levels != 0 || desc->num_samples != 0) {
     return CL_INVALID_IMAGE_DESCRIPTOR;
   }
-  plan->element_size = ElementSize(*format);
+  plan->element_size = opencl::ElementSize(format->image_channel_order, format->image_channel_data_type);
   if (plan->element_size == 0) return CL_INVALID_IMAGE_FORMAT_DESCRIPTOR;
   plan->desc = *desc;
   plan->flags = flags == 0 ? CL_MEM_READ_WRITE : flags;

@@ -8,9 +8,6 @@
 
 namespace hawser::ocl {
 
-/// Bytes of one element; 0 when order and type are no valid pair.
-size_t ElementSize(const cl_image_format& format);
-
 /// Width, height, depth as regions count them: the layers of an array are its last dimension.
 struct Extent {
   size_t size[3] = {1, 1, 1};

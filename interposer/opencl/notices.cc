@@ -11,7 +11,7 @@
 #include "interposer/core/log.h"
 #include "interposer/opencl/delivery.h"
 #include "interposer/opencl/entry.h"
-#include "interposer/opencl/error_names.h"
+#include "proto/facts/error_names.h"
 
 namespace hawser::ocl {
 namespace {
@@ -79,9 +79,10 @@ class NoticeReceiver final : public guest::NoticeSink, public opencl::NoticeHand
       DropUse(queue);
       reporter = "the next call on its queue";
     }
-    const std::string_view text = WithoutRepetition(notice.text, CallName(notice.opcode), ErrorName(notice.status));
+    const std::string_view text =
+        WithoutRepetition(notice.text, CallName(notice.opcode), opencl::ErrorName(notice.status));
     Log(LogLevel::kError, "%s (call #%llu) failed on the server: %s%s%.*s; reported by %s", CallName(notice.opcode),
-        static_cast<unsigned long long>(notice.seq), ErrorName(notice.status), text.empty() ? "" : ": ",
+        static_cast<unsigned long long>(notice.seq), opencl::ErrorName(notice.status), text.empty() ? "" : ": ",
         static_cast<int>(text.size()), text.data(), reporter);
   }
 

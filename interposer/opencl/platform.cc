@@ -2,9 +2,9 @@
 #include "interposer/core/log.h"
 #include "interposer/opencl/delivery.h"
 #include "interposer/opencl/entry.h"
-#include "interposer/opencl/error_names.h"
 #include "interposer/opencl/info_filter.h"
 #include "interposer/opencl/platforms.h"
+#include "proto/facts/error_names.h"
 #include "proto/opencl/guest_entries.h"
 
 namespace hawser::ocl {
@@ -41,7 +41,7 @@ bool Platforms::Load(guest::Session* session) {
   }
   if (inventory.status != CL_SUCCESS) {
     guest::Log(guest::LogLevel::kError, "the server could not list its OpenCL devices: %s",
-               ErrorName(inventory.status));
+               opencl::ErrorName(inventory.status));
     return false;
   }
   size_t count = 0;

@@ -6,7 +6,7 @@
 #include <thread>
 #include <utility>
 
-#include "server/backends/opencl/error_names.h"
+#include "proto/facts/error_names.h"
 
 namespace hawser::server {
 
@@ -136,7 +136,7 @@ int32_t OpenClBackend::Fail(const opencl::Call& call, int32_t status, wire::Id o
   failure_.text = opencl::OpcodeName(call.opcode);
   failure_.text += ": ";
   if (!reason_.empty()) failure_.text += reason_ + ": ";
-  failure_.text += ErrorName(status);
+  failure_.text += opencl::ErrorName(status);
   reason_.clear();
   return status;
 }

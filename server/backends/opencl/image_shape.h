@@ -22,9 +22,6 @@ bool InRange(uint64_t offset, uint64_t size, uint64_t total);
 /// A rectangle in a buffer of `total` bytes, as in clEnqueueReadBufferRect; pitches of 0 are tight.
 bool RectInBuffer(const Triple& origin, const Triple& region, uint64_t row_pitch, uint64_t slice_pitch, uint64_t total);
 
-/// Bytes of one element; 0: a format that the specification does not have.
-uint32_t ElementSize(uint32_t channel_order, uint32_t channel_type);
-
 /// What must be known of an image to check regions.
 struct ImageShape {
   uint32_t element_size = 0;

@@ -6,6 +6,7 @@
 #include <memory>
 #include <vector>
 
+#include "proto/facts/image_formats.h"
 #include "server/backends/opencl/backend.h"
 
 namespace hawser::server::ocl {
@@ -133,7 +134,7 @@ int32_t OpenClBackend::MakeImage(const opencl::CreateImage& message, Memory* mem
     parent = Use<Memory>(message.parent, "parent", &status);
     if (parent == nullptr) return status;
   }
-  const uint32_t element = ElementSize(message.channel_order, message.channel_type);
+  const uint32_t element = opencl::ElementSize(message.channel_order, message.channel_type);
   if (element == 0) return Explain(CL_INVALID_IMAGE_FORMAT_DESCRIPTOR, "no format of the specification");
   uint64_t bytes = 0;
   if (!ImageShape::FromDescription(message.image_type, message.width, message.height, message.depth, message.array_size,

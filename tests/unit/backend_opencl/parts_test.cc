@@ -9,7 +9,6 @@
 
 #include "server/backends/opencl/builder.h"
 #include "server/backends/opencl/cl.h"
-#include "server/backends/opencl/error_names.h"
 #include "server/backends/opencl/image_shape.h"
 #include "server/backends/opencl/staging.h"
 
@@ -17,18 +16,6 @@ namespace hawser::server::ocl {
 namespace {
 
 constexpr uint64_t kHuge = ~uint64_t{0};
-
-TEST(ImageShape, ElementSizes) {
-  EXPECT_EQ(ElementSize(CL_RGBA, CL_UNSIGNED_INT8), 4u);
-  EXPECT_EQ(ElementSize(CL_RGBA, CL_FLOAT), 16u);
-  EXPECT_EQ(ElementSize(CL_R, CL_HALF_FLOAT), 2u);
-  EXPECT_EQ(ElementSize(CL_RGB, CL_UNORM_SHORT_565), 2u);
-  EXPECT_EQ(ElementSize(CL_RGB, CL_UNORM_INT_101010), 4u);
-  EXPECT_EQ(ElementSize(CL_DEPTH, CL_FLOAT), 4u);
-  EXPECT_EQ(ElementSize(CL_R, CL_UNORM_SHORT_565), 0u);
-  EXPECT_EQ(ElementSize(1, CL_FLOAT), 0u);
-  EXPECT_EQ(ElementSize(CL_RGBA, 1), 0u);
-}
 
 TEST(ImageShape, ExtentsByType) {
   ImageShape shape;
@@ -126,13 +113,6 @@ TEST(Builder, RunsInOrderAndDropsTheRestAtTheEnd) {
   }
   ASSERT_GE(order.size(), 4u);
   for (size_t i = 0; i < order.size(); ++i) EXPECT_EQ(order[i], static_cast<int>(i));
-}
-
-TEST(ErrorNames, AreTheSpecifications) {
-  EXPECT_EQ(ErrorName(CL_SUCCESS), "CL_SUCCESS");
-  EXPECT_EQ(ErrorName(CL_INVALID_MEM_OBJECT), "CL_INVALID_MEM_OBJECT");
-  EXPECT_EQ(ErrorName(CL_EXEC_STATUS_ERROR_FOR_EVENTS_IN_WAIT_LIST), "CL_EXEC_STATUS_ERROR_FOR_EVENTS_IN_WAIT_LIST");
-  EXPECT_EQ(ErrorName(-9999), "an unknown error");
 }
 
 }  // namespace

@@ -73,31 +73,6 @@ TEST(LaunchShapeTest, OffsetsMustNotOverflow) {
   EXPECT_EQ(Shape(Limits(), 1, {16}, {}, {SIZE_MAX - 15}), CL_INVALID_GLOBAL_OFFSET);
 }
 
-TEST(ImageShapeTest, ElementSizes) {
-  const struct {
-    cl_channel_order order;
-    cl_channel_type type;
-    size_t size;
-  } cases[] = {
-      {CL_R, CL_UNSIGNED_INT8, 1},
-      {CL_RG, CL_FLOAT, 8},
-      {CL_RGBA, CL_FLOAT, 16},
-      {CL_BGRA, CL_UNORM_INT8, 4},
-      {CL_BGRA, CL_FLOAT, 0},
-      {CL_RGB, CL_UNORM_SHORT_565, 2},
-      {CL_RGB, CL_UNORM_INT8, 0},
-      {CL_RGBA, CL_UNORM_INT_101010_2, 4},
-      {CL_RGBA, CL_UNORM_SHORT_565, 0},
-      {CL_DEPTH, CL_FLOAT, 4},
-      {CL_DEPTH, CL_SIGNED_INT8, 0},
-      {CL_LUMINANCE, CL_HALF_FLOAT, 2},
-      {CL_sRGBA, CL_UNORM_INT8, 4},
-      {0x1234, CL_FLOAT, 0},
-      {CL_RGBA, 0x1234, 0},
-  };
-  for (const auto& each : cases) EXPECT_EQ(ElementSize({each.order, each.type}), each.size) << each.order << each.type;
-}
-
 cl_image_desc Describe(cl_mem_object_type type, size_t width, size_t height, size_t depth, size_t layers) {
   cl_image_desc desc = {};
   desc.image_type = type;

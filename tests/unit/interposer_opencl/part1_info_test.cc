@@ -3,7 +3,6 @@
 
 #include <cstring>
 
-#include "interposer/opencl/error_names.h"
 #include "interposer/opencl/info_filter.h"
 #include "interposer/opencl/partition.h"
 
@@ -148,19 +147,6 @@ TEST_F(PartitionTest, RefusesWhatTheDeviceCannot) {
   const cl_device_partition_property unknown[] = {0x1234, 1, 0};
   EXPECT_EQ(ParsePartition(info_, unknown, &partition_), CL_INVALID_VALUE);
   EXPECT_EQ(ParsePartition(info_, nullptr, &partition_), CL_INVALID_VALUE);
-}
-
-TEST(ErrorNames, KnowsTheHeaders) {
-  EXPECT_STREQ(ErrorName(CL_SUCCESS), "CL_SUCCESS");
-  EXPECT_STREQ(ErrorName(CL_KERNEL_ARG_INFO_NOT_AVAILABLE), "CL_KERNEL_ARG_INFO_NOT_AVAILABLE");
-  EXPECT_STREQ(ErrorName(CL_INVALID_VALUE), "CL_INVALID_VALUE");
-  EXPECT_STREQ(ErrorName(CL_INVALID_EVENT_WAIT_LIST), "CL_INVALID_EVENT_WAIT_LIST");
-  EXPECT_STREQ(ErrorName(CL_INVALID_DEVICE_PARTITION_COUNT), "CL_INVALID_DEVICE_PARTITION_COUNT");
-  EXPECT_STREQ(ErrorName(CL_MAX_SIZE_RESTRICTION_EXCEEDED), "CL_MAX_SIZE_RESTRICTION_EXCEEDED");
-  EXPECT_STREQ(ErrorName(CL_PLATFORM_NOT_FOUND_KHR), "CL_PLATFORM_NOT_FOUND_KHR");
-  for (const int32_t unknown : {1, -20, -29, -73, INT32_MIN}) {
-    EXPECT_STREQ(ErrorName(unknown), "an unknown OpenCL error") << unknown;
-  }
 }
 
 }  // namespace

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "interposer/opencl/error_names.h"
+#include "proto/facts/error_names.h"
 
 #include <cstddef>
 
-namespace hawser::ocl {
+namespace hawser::opencl {
 namespace {
 
 // By the negated code; gaps are codes that nobody defined.
@@ -92,4 +92,4 @@ const char* ErrorName(int32_t code) {
   return "an unknown OpenCL error";
 }
 
-}  // namespace hawser::ocl
+}  // namespace hawser::opencl
