@@ -25,7 +25,7 @@ std::vector<std::byte> WelcomeFrame(session::Welcome welcome) {
 std::vector<std::byte> RefusalFrame(const std::string& why) {
   session::Welcome welcome;
   welcome.text = std::string_view(why).substr(0, 4096);
-  return WelcomeFrame(std::move(welcome));
+  return WelcomeFrame(welcome);
 }
 
 }  // namespace hawser::server

@@ -15,7 +15,6 @@
 namespace hawser::server {
 namespace {
 
-using wire::Code;
 using wire::Endpoint;
 using wire::Fd;
 using wire::Result;

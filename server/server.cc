@@ -21,7 +21,6 @@ namespace {
 
 using std::chrono::milliseconds;
 using wire::Code;
-using wire::Endpoint;
 using wire::Fd;
 using wire::Result;
 using wire::Status;

@@ -11,7 +11,6 @@ namespace hawser::server {
 namespace {
 
 using std::chrono::steady_clock;
-using wire::Status;
 
 constexpr int32_t kOutOfResources = -5;   // CL_OUT_OF_RESOURCES
 constexpr int32_t kOutOfHostMemory = -6;  // CL_OUT_OF_HOST_MEMORY

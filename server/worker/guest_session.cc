@@ -102,7 +102,7 @@ Status GuestSession::SendWelcome() {
   welcome.heap_size = heap_.size;
   welcome.inline_limit = settings_.inline_limit;
   welcome.bulk_chunk = bulk_chunk();
-  const std::vector<std::byte> frame = WelcomeFrame(std::move(welcome));
+  const std::vector<std::byte> frame = WelcomeFrame(welcome);
   if (shm_ == nullptr) return command_->WriteAll(frame);
   std::vector<int> fds{shm_->memfd()};
   if (heap_fd_.valid()) fds.push_back(heap_fd_.get());
