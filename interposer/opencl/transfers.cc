@@ -92,7 +92,8 @@ cl_int CL_API_CALL clEnqueueWriteBuffer(cl_command_queue queue, cl_mem buffer, c
   }
   message.offset = offset;
   message.size = size;
-  return SubmitWrite(enqueue, opencl::Opcode::kEnqueueWriteBuffer, message, ptr, Region::Flat(size));
+  return SubmitWrite(enqueue, opencl::Opcode::kEnqueueWriteBuffer, message, ptr, Region::Flat(size),
+                     blocking != CL_FALSE);
 }
 
 cl_int CL_API_CALL clEnqueueReadBufferRect(cl_command_queue queue, cl_mem buffer, cl_bool blocking,
@@ -148,7 +149,8 @@ cl_int CL_API_CALL clEnqueueWriteBufferRect(cl_command_queue queue, cl_mem buffe
     return enqueue.CompleteLocally();
   }
   FillRect(message, buffer_origin, region, buffer_row_pitch, buffer_slice_pitch);
-  return SubmitWrite(enqueue, opencl::Opcode::kEnqueueWriteBufferRect, message, source, rect.host);
+  return SubmitWrite(enqueue, opencl::Opcode::kEnqueueWriteBufferRect, message, source, rect.host,
+                     blocking != CL_FALSE);
 }
 
 }  // namespace hawser::ocl

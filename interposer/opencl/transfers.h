@@ -84,18 +84,23 @@ cl_int SubmitRead(Enqueue& enqueue, opencl::Opcode opcode, Message& message, voi
 
 /// Writes `region` at `source` by `message`. The data is taken when this returns.
 template <typename Message>
-cl_int SubmitWrite(Enqueue& enqueue, opencl::Opcode opcode, Message& message, const void* source,
-                   const Region& region) {
+cl_int SubmitWrite(Enqueue& enqueue, opencl::Opcode opcode, Message& message, const void* source, const Region& region,
+                   bool blocking = false) {
   guest::Session* session = enqueue.queue()->session;
   const auto* bytes = static_cast<const std::byte*>(source);
+  // On an out-of-order queue nothing else keeps the next command behind a write that "blocks".
+  const bool wait = blocking && enqueue.queue()->out_of_order();
+  if (wait) enqueue.ForceEvent();
   if (region.bytes() <= session->inline_limit()) {
     std::vector<std::byte> packed;
     message.data = region.contiguous() ? wire::Bytes(bytes, region.bytes()) : GatherSmall(bytes, region, &packed);
-    return enqueue.SubmitAs(opcode, message);
+    const cl_int error = enqueue.SubmitAs(opcode, message);
+    return error == CL_SUCCESS && wait ? AwaitMade(enqueue) : error;
   }
   message.transfer = session->NewTransfer();
-  const cl_int error = enqueue.SubmitAs(opcode, message);
-  return error == CL_SUCCESS ? SendStrided(session, message.transfer, bytes, region) : error;
+  cl_int error = enqueue.SubmitAs(opcode, message);
+  if (error == CL_SUCCESS) error = SendStrided(session, message.transfer, bytes, region);
+  return error == CL_SUCCESS && wait ? AwaitMade(enqueue) : error;
 }
 
 /// The buffer's bytes in the heap, or null.

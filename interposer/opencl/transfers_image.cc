@@ -51,7 +51,7 @@ cl_int CL_API_CALL clEnqueueWriteImage(cl_command_queue queue, cl_mem image, cl_
   if (error == CL_SUCCESS) error = CheckHostWrite(image);
   if (error != CL_SUCCESS) return error;
   if (blocking && enqueue.waits_for_failed()) return CL_EXEC_STATUS_ERROR_FOR_EVENTS_IN_WAIT_LIST;
-  return SubmitWrite(enqueue, opencl::Opcode::kEnqueueWriteImage, message, ptr, host);
+  return SubmitWrite(enqueue, opencl::Opcode::kEnqueueWriteImage, message, ptr, host, blocking != CL_FALSE);
 }
 
 }  // namespace hawser::ocl
