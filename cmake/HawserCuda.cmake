@@ -1,0 +1,59 @@
+# SPDX-License-Identifier: Apache-2.0
+# The CUDA toolkit: its public headers are needed to build, its compiler to build the test and example programs.
+# Looked for in HAWSER_CUDA_ROOT, in CUDA_PATH, beside the nvcc on PATH, in /usr/local/cuda and in build/toolkit
+# of the source tree (where ./hawser setup puts the packages when the machine has no toolkit).
+#
+#   hawser_cuda_headers      interface target: cuda.h, cudaTypedefs.h, cuda_runtime_api.h, ...
+#   HAWSER_CUDA_INCLUDE_DIR  where they are
+#   HAWSER_NVCC              nvcc, or empty: then programs in CUDA C++ are not built, and their tests say so
+#   hawser_nvcc_program()    builds one
+
+set(HAWSER_CUDA_ROOT "" CACHE PATH "CUDA toolkit; found by itself when empty")
+find_program(HAWSER_NVCC nvcc HINTS ${HAWSER_CUDA_ROOT}/bin $ENV{CUDA_PATH}/bin
+  PATHS /usr/local/cuda/bin ${PROJECT_SOURCE_DIR}/build/toolkit/bin)
+if(NOT HAWSER_NVCC)
+  set(HAWSER_NVCC "")
+endif()
+set(hawser_nvcc_root "")
+if(HAWSER_NVCC)
+  file(REAL_PATH ${HAWSER_NVCC} hawser_nvcc_real)
+  cmake_path(GET hawser_nvcc_real PARENT_PATH hawser_nvcc_root)
+  cmake_path(GET hawser_nvcc_root PARENT_PATH hawser_nvcc_root)
+endif()
+find_path(HAWSER_CUDA_INCLUDE_DIR cudaTypedefs.h
+  HINTS ${HAWSER_CUDA_ROOT}/include $ENV{CUDA_PATH}/include ${hawser_nvcc_root}/include
+  PATHS /usr/local/cuda/include ${PROJECT_SOURCE_DIR}/build/toolkit/include)
+if(NOT HAWSER_CUDA_INCLUDE_DIR)
+  message(FATAL_ERROR "The CUDA toolkit's headers were not found. Type ./hawser setup, or give -DHAWSER_CUDA_ROOT=DIR.")
+endif()
+add_library(hawser_cuda_headers INTERFACE)
+target_include_directories(hawser_cuda_headers SYSTEM INTERFACE ${HAWSER_CUDA_INCLUDE_DIR})
+
+# hawser_nvcc_program(NAME SOURCES f.cu... [STATIC_CUDART] [ARCH compute_75] [FLAGS flag...])
+# A CUDA program as a user would build it: with the shared runtime, or with nvcc's default, the static one.
+# Makes the target NAME and the file ${CMAKE_CURRENT_BINARY_DIR}/NAME.
+function(hawser_nvcc_program name)
+  cmake_parse_arguments(N "STATIC_CUDART" "ARCH" "SOURCES;FLAGS" ${ARGN})
+  if(NOT HAWSER_NVCC)
+    message(STATUS "${name}: not built, because there is no nvcc")
+    return()
+  endif()
+  if(NOT N_ARCH)
+    set(N_ARCH compute_75)
+  endif()
+  set(cudart shared)
+  if(N_STATIC_CUDART)
+    set(cudart static)
+  endif()
+  set(sources)
+  foreach(source ${N_SOURCES})
+    cmake_path(ABSOLUTE_PATH source BASE_DIRECTORY ${CMAKE_CURRENT_SOURCE_DIR})
+    list(APPEND sources ${source})
+  endforeach()
+  set(out ${CMAKE_CURRENT_BINARY_DIR}/${name})
+  add_custom_command(OUTPUT ${out}
+    COMMAND ${HAWSER_NVCC} -std=c++17 -O2 -cudart ${cudart} -gencode arch=${N_ARCH},code=${N_ARCH} ${N_FLAGS}
+      -o ${out} ${sources}
+    DEPENDS ${sources} VERBATIM COMMENT "nvcc ${name}")
+  add_custom_target(${name} ALL DEPENDS ${out})
+endfunction()
