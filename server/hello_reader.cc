@@ -64,6 +64,8 @@ Status HelloReader::Judge() {
   wire::Reader reader(payload);
   if (!hello.Decode(reader) || !reader.Done()) return NotOurs("its greeting is malformed");
   if (hello.transport < 1 || hello.transport > 4 || hello.channel > 1) return NotOurs("its greeting is malformed");
+  if (hello.api >= wire::kApiCount) return NotOurs("its greeting is malformed");
+  greeting_.api = static_cast<wire::Api>(hello.api);
   greeting_.shm = hello.transport == static_cast<uint32_t>(wire::Transport::kShm);
   greeting_.channel = static_cast<Greeting::Channel>(hello.channel);
   if (greeting_.shm && greeting_.channel != Greeting::Channel::kCommand) {

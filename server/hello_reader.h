@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "server/handshake.h"
+#include "wire/api.h"
 #include "wire/codec.h"
 #include "wire/status.h"
 
@@ -22,6 +23,7 @@ struct Greeting {
   enum class Channel : uint8_t { kCommand = 0, kBulk = 1 };
   using Nonce = std::array<std::byte, 16>;
 
+  wire::Api api = wire::Api::kOpenCl;
   bool shm = false;  ///< Asks for shared memory: one connection, descriptors come back over it.
   Channel channel = Channel::kCommand;
   Nonce nonce{};
