@@ -54,7 +54,8 @@ std::string DefaultWorker() {
 }  // namespace
 
 std::optional<int> CommandLine::Parse(int argc, const char* const* argv, CommandLine* parsed) {
-  CLI::App app("hawserd lends this machine's OpenCL devices to programs in other machines, VMs and containers.");
+  CLI::App app(
+      "hawserd lends this machine's CUDA and OpenCL devices to programs in other machines, VMs and containers.");
   app.set_version_flag("--version", "hawserd " HAWSER_VERSION);
   app.add_option("--listen", parsed->listen, "Address to listen on; may be given more than once")
       ->type_name("URI")
@@ -64,6 +65,11 @@ std::optional<int> CommandLine::Parse(int argc, const char* const* argv, Command
   app.add_option("--log-level", parsed->log_level, "error, warning, info or debug")->type_name("LEVEL");
   app.add_option("--log-file", parsed->log_file, "Append the log to this file instead of stderr")->type_name("FILE");
   app.add_option("--worker", parsed->worker, "The hawser-worker to start")->type_name("PATH");
+  app.add_option("--device", parsed->device,
+                 "CUDA device: auto (NVIDIA's where it works, else the software device), nvidia or soft")
+      ->type_name("NAME");
+  app.add_option("--cuda-driver", parsed->cuda_driver, "The CUDA driver library to load, whatever --device says")
+      ->type_name("PATH");
   app.footer(kFooter);
   try {
     app.parse(argc, argv);
@@ -89,6 +95,12 @@ Result<Config> CommandLine::Resolve() const {
   }
   if (!log_file.empty()) config.log_file = log_file;
   if (!worker.empty()) config.worker = worker;
+  if (!device.empty()) {
+    const Result<CudaDevice> parsed = ParseCudaDevice(device);
+    if (!parsed.ok()) return Status(Code::kInvalid, "--device: " + parsed.status().text());
+    config.cuda_device = parsed.value();
+  }
+  if (!cuda_driver.empty()) config.cuda_driver = cuda_driver;
   if (config.worker.empty()) config.worker = DefaultWorker();
   if (config.listen.empty()) {
     Result<std::string> listener = DefaultListener();

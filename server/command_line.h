@@ -18,6 +18,8 @@ struct CommandLine {
   std::string log_level;
   std::string log_file;
   std::string worker;
+  std::string device;       ///< --device
+  std::string cuda_driver;  ///< --cuda-driver
 
   /// The exit status when there is nothing more to do (--help, --version, a mistake; said already).
   static std::optional<int> Parse(int argc, const char* const* argv, CommandLine* parsed);

@@ -216,6 +216,20 @@ void ReadOpenCl(Section section, Config* config) {
   section.Finish();
 }
 
+void ReadCuda(Section section, Config* config) {
+  std::string device;
+  section.String("device", &device);
+  if (!device.empty()) {
+    const Result<CudaDevice> parsed = ParseCudaDevice(device);
+    if (parsed.ok()) config->cuda_device = parsed.value();
+    if (!parsed.ok()) section.Wrong(*section.Find("device"), "device", ": " + parsed.status().text());
+  }
+  section.String("driver", &config->cuda_driver);
+  section.String("cache", &config->cuda_cache);
+  section.Size("cache_size", &config->cuda_cache_size, 1u << 20, INT64_MAX);
+  section.Finish();
+}
+
 void ReadToken(Section& section, TenantConfig* tenant) {
   std::string file;
   section.String("token", &tenant->token);
@@ -307,6 +321,7 @@ Result<Config> Config::Parse(std::string_view text, const std::string& file) {
   unix_section.Bool("require_tenant", &config.require_tenant);
   unix_section.Finish();
   ReadOpenCl(top.Table("opencl"), &config);
+  ReadCuda(top.Table("cuda"), &config);
   Section tenants = top.Table("tenants");
   tenants.ForEachKey([&](const std::string& name, const toml::node& node) {
     if (node.as_table() == nullptr) return tenants.Wrong(node, name, "must be a table");

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "server/log.h"
+#include "server/worker_settings.h"
 #include "wire/status.h"
 
 namespace hawser::server {
@@ -70,6 +71,12 @@ struct Config {
   std::string icd_vendors;                 ///< OCL_ICD_VENDORS of workers; empty: the system's.
   std::map<std::string, std::string> env;  ///< Added to the environment of workers.
   bool share_memory = true;
+
+  // [cuda]
+  CudaDevice cuda_device = CudaDevice::kAuto;
+  std::string cuda_driver;                ///< A driver library; empty: as cuda_device says.
+  std::string cuda_cache;                 ///< Directory for modules, one folder for each tenant; empty: none is kept.
+  uint64_t cuda_cache_size = 4ull << 30;  ///< Of each tenant.
 
   // [tenants.NAME]
   std::vector<TenantConfig> tenants;

@@ -307,6 +307,7 @@ WorkerSettings Server::SettingsFor(const Session& session, const Connection& com
   settings.program = greeting.program;
   settings.guest_pid = greeting.pid;
   settings.transport = greeting.shm ? Transport::kShm : command.listener->endpoint().transport;
+  settings.api = greeting.api;
   settings.server_pid = ::getpid();
   settings.device_memory = limits.device_memory;
   settings.staging_memory = limits.staging_memory;
@@ -319,6 +320,10 @@ WorkerSettings Server::SettingsFor(const Session& session, const Connection& com
   settings.spin_us = config_.spin_us;
   settings.run_as_uid = worker_uid_;
   settings.run_as_gid = worker_gid_;
+  settings.cuda_device = config_.cuda_device;
+  settings.cuda_driver = config_.cuda_driver;
+  settings.cuda_cache = config_.cuda_cache;
+  settings.cuda_cache_size = config_.cuda_cache_size;
   return settings;
 }
 
@@ -372,8 +377,9 @@ Status Server::Launch(Session* session, const Connection& command, const Connect
     (void)!::waitpid(session->worker.pid, nullptr, 0);
     return Status(Code::kSystem, "cannot watch it");
   }
-  Log(LogLevel::kInfo, session->label + " starts over " + std::string(wire::TransportName(settings.transport)) +
-                           " from " + command.peer.ToString() + "; worker pid " + std::to_string(session->worker.pid));
+  Log(LogLevel::kInfo, session->label + " starts " + std::string(wire::ApiName(settings.api)) + " over " +
+                           std::string(wire::TransportName(settings.transport)) + " from " + command.peer.ToString() +
+                           "; worker pid " + std::to_string(session->worker.pid));
   return {};
 }
 

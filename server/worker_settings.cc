@@ -19,6 +19,7 @@ void ForEachField(Settings& settings, Visitor&& visit) {
   visit("program", settings.program);
   visit("guest_pid", settings.guest_pid);
   visit("transport", settings.transport);
+  visit("api", settings.api);
   visit("server_pid", settings.server_pid);
   visit("device_memory", settings.device_memory);
   visit("staging_memory", settings.staging_memory);
@@ -31,7 +32,18 @@ void ForEachField(Settings& settings, Visitor&& visit) {
   visit("spin_us", settings.spin_us);
   visit("run_as_uid", settings.run_as_uid);
   visit("run_as_gid", settings.run_as_gid);
+  visit("cuda_device", settings.cuda_device);
+  visit("cuda_driver", settings.cuda_driver);
+  visit("cuda_cache", settings.cuda_cache);
+  visit("cuda_cache_size", settings.cuda_cache_size);
 }
+
+struct EnumRange {
+  unsigned first, last;
+};
+constexpr EnumRange RangeOf(wire::Transport) { return {1, 4}; }
+constexpr EnumRange RangeOf(wire::Api) { return {0, wire::kApiCount - 1}; }
+constexpr EnumRange RangeOf(CudaDevice) { return {0, 2}; }
 
 template <typename T>
 std::string ToText(const T& value) {
@@ -53,8 +65,9 @@ bool FromText(std::string_view text, T* value) {
     *value = text == "1";
     return text == "0" || text == "1";
   } else if constexpr (std::is_enum_v<T>) {
+    constexpr EnumRange kRange = RangeOf(T{});
     unsigned number = 0;
-    if (!FromText(text, &number) || number < 1 || number > 4) return false;
+    if (!FromText(text, &number) || number < kRange.first || number > kRange.last) return false;
     *value = static_cast<T>(number);
     return true;
   } else {
@@ -64,6 +77,25 @@ bool FromText(std::string_view text, T* value) {
 }
 
 }  // namespace
+
+std::string_view CudaDeviceName(CudaDevice device) {
+  switch (device) {
+    case CudaDevice::kAuto:
+      return "auto";
+    case CudaDevice::kNvidia:
+      return "nvidia";
+    case CudaDevice::kSoft:
+      return "soft";
+  }
+  return "?";
+}
+
+Result<CudaDevice> ParseCudaDevice(std::string_view name) {
+  for (const CudaDevice device : {CudaDevice::kAuto, CudaDevice::kNvidia, CudaDevice::kSoft}) {
+    if (name == CudaDeviceName(device)) return device;
+  }
+  return Status(Code::kInvalid, "'" + std::string(name) + "' is none of auto, nvidia and soft");
+}
 
 std::string OneLine(std::string_view text) {
   std::string line(text);

@@ -10,6 +10,7 @@
 #include <string>
 #include <string_view>
 
+#include "wire/api.h"
 #include "wire/endpoint.h"
 #include "wire/status.h"
 
@@ -29,12 +30,22 @@ enum WorkerExit : int {
   kOrphaned = 13,       ///< hawserd was gone before the worker had started.
 };
 
+/// Whose CUDA driver a worker loads.
+enum class CudaDevice : uint8_t {
+  kAuto,    ///< NVIDIA's where it works and has a device, else the software device.
+  kNvidia,  ///< NVIDIA's libcuda.so.1, or the session is refused.
+  kSoft,    ///< The software device that is installed beside the worker.
+};
+std::string_view CudaDeviceName(CudaDevice device);  ///< "auto", "nvidia", "soft"
+wire::Result<CudaDevice> ParseCudaDevice(std::string_view name);
+
 struct WorkerSettings {
   uint64_t session = 0;
   std::string tenant;
   std::string program;     ///< As the guest says; only for the log.
   uint32_t guest_pid = 0;  ///< As the guest says; only for the log.
   wire::Transport transport = wire::Transport::kUnix;
+  wire::Api api = wire::Api::kOpenCl;
   pid_t server_pid = 0;  ///< The worker ends when this is not its parent.
 
   uint64_t device_memory = 0;  ///< Bytes; 0: as the device.
@@ -49,6 +60,12 @@ struct WorkerSettings {
   uint32_t spin_us = 50;             ///< How long an idle executor looks before it sleeps.
   uint32_t run_as_uid = UINT32_MAX;  ///< UINT32_MAX: as hawserd.
   uint32_t run_as_gid = UINT32_MAX;
+
+  // CUDA sessions only.
+  CudaDevice cuda_device = CudaDevice::kAuto;
+  std::string cuda_driver;                ///< Path of a driver library; empty: as cuda_device says.
+  std::string cuda_cache;                 ///< Directory with a folder for each tenant's modules; empty: none is kept.
+  uint64_t cuda_cache_size = 4ull << 30;  ///< Bytes that the directory may take.
 
   std::string Serialize() const;
   static wire::Result<WorkerSettings> Parse(std::string_view text);

@@ -1,41 +1,25 @@
 // SPDX-License-Identifier: Apache-2.0
-// The interface between the worker's executor and a backend.
+// The interface between the worker and a backend for OpenCL.
 #ifndef HAWSER_SERVER_WORKER_BACKEND_H_
 #define HAWSER_SERVER_WORKER_BACKEND_H_
 
 #include <memory>
+#include <string>
 
 #include "proto/opencl/dispatch.h"
-#include "server/worker/services.h"
+#include "server/worker/session_backend.h"
 #include "wire/status.h"
 
 namespace hawser::server {
 
-/// Executes commands (opencl::Handler's functions, on the executor thread, in the guest's order).
-/// No function may wait for the device, for the compiler or for the guest (except BulkReceiver::Receive):
-/// results that come later are sent through Replies when they come.
-///
-/// The int32 that a Handler function returns is the call's CL status. When it is an error, the executor
-/// tells the guest: with a Status reply if the frame wants one (strict mode), and otherwise, if the call has
-/// no reply of its own, with CommandFailed. A call with a reply of its own sends it in every case and
-/// returns 0.
-class Backend : public opencl::Handler {
+/// Executes OpenCL commands as opencl::Handler's functions; what they return is SessionBackend::Outcome::status.
+class Backend : public opencl::Handler, public SessionBackend {
  public:
-  /// Which object a failed call should have created and which queue it was for: for CommandFailed.
-  /// Valid right after a Handler function returned an error.
-  struct Failure {
-    wire::Id object;
-    wire::Id queue;
-    std::string text;
-  };
-  virtual Failure TakeFailure() = 0;
-
-  /// True when some device reads and writes host memory in place, so that a shared heap is worth having.
-  /// Called once, before the welcome; the heap is handed over afterwards.
-  virtual bool WantsHeap() = 0;
-  /// Upper bound for the heap: the largest global memory among devices that share memory.
-  virtual uint64_t HeapSizeHint() = 0;
-  virtual void SetServices(const Services& services) = 0;
+  const Dialect& dialect() const final { return OpenClDialect(); }
+  Outcome Execute(const wire::FrameHeader& header, wire::Bytes payload, std::string* error) final {
+    const opencl::Outcome outcome = opencl::Dispatch(header, payload, *this, error);
+    return {outcome.result != opencl::DispatchResult::kDone, outcome.status};
+  }
 };
 
 /// Loads the ICD loader's platforms (never Hawser's own) and probes the devices.

@@ -33,15 +33,15 @@ ChannelReplies::~ChannelReplies() {
   if (drainer_.joinable()) drainer_.join();
 }
 
-void ChannelReplies::SendEncoded(opencl::Opcode opcode, uint64_t seq, size_t size, bool flush, EncodeFunction encode,
+void ChannelReplies::SendEncoded(uint16_t opcode, uint64_t seq, size_t size, bool flush, EncodeFunction encode,
                                  const void* message) {
   if (size > wire::kMaxFramePayload) [[unlikely]] {
     std::unique_lock lock(mutex_);
-    End(lock, Status(Code::kExhausted, std::string("an answer to ") + opencl::OpcodeName(opcode) + " has " +
-                                           std::to_string(size) + " bytes, more than a frame may have"));
+    End(lock, Status(Code::kExhausted, "an answer (opcode " + std::to_string(opcode) + ") has " + std::to_string(size) +
+                                           " bytes, more than a frame may have"));
     return;
   }
-  const wire::FrameHeader header{static_cast<uint32_t>(size), static_cast<uint16_t>(opcode), 0, seq};
+  const wire::FrameHeader header{static_cast<uint32_t>(size), opcode, 0, seq};
   const size_t total = sizeof(header) + size;
   std::byte small[kSmallFrame];
   std::unique_ptr<std::byte[]> large;

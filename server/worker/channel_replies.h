@@ -42,7 +42,7 @@ class ChannelReplies final : public Replies {
   bool TrySendRaw(wire::Bytes frame);
 
  protected:
-  void SendEncoded(opencl::Opcode opcode, uint64_t seq, size_t size, bool flush, EncodeFunction encode,
+  void SendEncoded(uint16_t opcode, uint64_t seq, size_t size, bool flush, EncodeFunction encode,
                    const void* message) override;
 
  private:

@@ -9,8 +9,6 @@
 #include <cstring>
 #include <string_view>
 
-#include "wire/frame.h"
-
 namespace hawser::server {
 namespace {
 
@@ -60,14 +58,6 @@ void InstallCrashHandlers() {
   stack.ss_size = sizeof(alternate_stack);
   ::sigaltstack(&stack, nullptr);
   for (size_t i = 0; i < kCourses.size(); ++i) {
-    opencl::SessionLost notice;
-    notice.reason = kCourses[i].reason;
-    const wire::FrameHeader header{static_cast<uint32_t>(notice.SizeOf()),
-                                   static_cast<uint16_t>(opencl::Opcode::kSessionLost), 0, 0};
-    wire::Writer writer(frames[i].bytes.data(), frames[i].bytes.size());
-    writer.Put(header);
-    notice.Encode(writer);
-    frames[i].size = writer.failed() ? 0 : writer.written();
     struct sigaction action {};
     action.sa_handler = OnSignal;
     action.sa_flags = SA_ONSTACK | SA_RESETHAND | SA_NODEFER;
@@ -75,6 +65,11 @@ void InstallCrashHandlers() {
   }
 }
 
-void SetCrashReplies(ChannelReplies* replies) { crash_replies.store(replies, std::memory_order_release); }
+void SetCrashReplies(ChannelReplies* replies, const Dialect& dialect) {
+  for (size_t i = 0; i < kCourses.size(); ++i) frames[i].size = dialect.EncodeLost(kCourses[i].reason, frames[i].bytes);
+  crash_replies.store(replies, std::memory_order_release);
+}
+
+void ForgetCrashReplies() { crash_replies.store(nullptr, std::memory_order_release); }
 
 }  // namespace hawser::server

@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <optional>
 
-#include "proto/opencl/dispatch.h"
 #include "wire/frame.h"
 
 namespace hawser::server {
@@ -29,14 +28,21 @@ struct RefusedReply {
   }
 };
 
-std::string Where(const FrameHeader& header) {
-  return std::string("command ") + std::to_string(header.seq) + " (" + opencl::OpcodeName(header.opcode) + ")";
-}
-
 }  // namespace
 
-Executor::Executor(wire::Channel* commands, Backend* backend, Replies* replies, SessionLog* log, wire::SpinPolicy spin)
-    : commands_(commands), backend_(backend), replies_(replies), log_(log), spin_(spin), reader_(commands) {}
+Executor::Executor(wire::Channel* commands, SessionBackend* backend, Replies* replies, SessionLog* log,
+                   wire::SpinPolicy spin)
+    : commands_(commands),
+      backend_(backend),
+      dialect_(backend->dialect()),
+      replies_(replies),
+      log_(log),
+      spin_(spin),
+      reader_(commands) {}
+
+std::string Executor::Where(const FrameHeader& header) const {
+  return std::string("command ") + std::to_string(header.seq) + " (" + dialect_.OpcodeName(header.opcode) + ")";
+}
 
 Executor::End Executor::Run() {
   const End end = Loop();
@@ -81,8 +87,8 @@ bool Executor::Execute(const FrameHeader& header, Bytes payload) {
     return false;
   }
   ++next_seq_;
-  const opencl::Outcome outcome = opencl::Dispatch(header, payload, *backend_, &error_);
-  if (outcome.result != opencl::DispatchResult::kDone) [[unlikely]] {
+  const SessionBackend::Outcome outcome = backend_->Execute(header, payload, &error_);
+  if (outcome.malformed) [[unlikely]] {
     Lose(Where(header) + " is malformed: " + error_);
     return false;
   }
@@ -94,29 +100,19 @@ bool Executor::Execute(const FrameHeader& header, Bytes payload) {
 }
 
 void Executor::Report(const FrameHeader& header, int32_t status, const std::string& refusal) {
-  const opencl::Opcode opcode = static_cast<opencl::Opcode>(header.opcode);
-  if (opencl::HasReply(opcode)) {
+  if (dialect_.HasReply(header.opcode)) {
     // The handler answers by itself and returns 0; an error is a refusal before it ran.
-    if (status != 0) replies_->Send(opcode, header.seq, RefusedReply{status}, true);
+    if (status != 0) replies_->Send(header.opcode, header.seq, RefusedReply{status}, true);
     return;
   }
-  Backend::Failure failure;
+  SessionBackend::Failure failure;
   if (status != 0) failure = backend_->TakeFailure();
   if ((header.flags & wire::kWantStatus) != 0) {
-    opencl::Status reply;
-    reply.status = status;
-    replies_->Send(opcode, header.seq, reply, true);
+    dialect_.SendStatus(replies_, header, status);
     return;
   }
-  const std::string& text = refusal.empty() ? failure.text : refusal;
-  opencl::CommandFailed notice;
-  notice.seq = header.seq;
-  notice.opcode = header.opcode;
-  notice.status = status;
-  notice.object = failure.object;
-  notice.queue = failure.queue;
-  notice.text = std::string_view(text).substr(0, 4096);
-  replies_->Notify(notice, false);
+  dialect_.SendFailure(replies_, header, status, failure.object, failure.queue,
+                       refusal.empty() ? failure.text : refusal);
 }
 
 void Executor::Lose(const std::string& reason, bool tell_guest) { EndSession("error", reason, tell_guest); }
@@ -126,11 +122,7 @@ void Executor::Stop(const std::string& reason) { EndSession("info", reason, /*te
 void Executor::EndSession(std::string_view level, const std::string& reason, bool tell_guest) {
   if (ending_.exchange(true, std::memory_order_acq_rel)) return;
   log_->Write(level, "the session ends: " + reason);
-  if (tell_guest) {
-    opencl::SessionLost notice;
-    notice.reason = std::string_view(reason).substr(0, 4096);
-    replies_->Notify(notice, true);
-  }
+  if (tell_guest) dialect_.SendLost(replies_, reason);
   // Only now, because the process may end as soon as the executor sees it.
   lost_.store(true, std::memory_order_release);
   lost_.notify_all();

@@ -10,8 +10,8 @@
 #include <string>
 #include <string_view>
 
-#include "server/worker/backend.h"
 #include "server/worker/services.h"
+#include "server/worker/session_backend.h"
 #include "server/worker/session_log.h"
 #include "wire/channel.h"
 #include "wire/frame_reader.h"
@@ -26,7 +26,7 @@ class Executor {
   };
 
   /// All borrowed.
-  Executor(wire::Channel* commands, Backend* backend, Replies* replies, SessionLog* log, wire::SpinPolicy spin);
+  Executor(wire::Channel* commands, SessionBackend* backend, Replies* replies, SessionLog* log, wire::SpinPolicy spin);
 
   /// Returns when the session is over.
   End Run();
@@ -45,10 +45,12 @@ class Executor {
   /// False when the frame cannot be accepted; the session has then been lost.
   bool Execute(const wire::FrameHeader& header, wire::Bytes payload);
   void EndSession(std::string_view level, const std::string& reason, bool tell_guest);
+  std::string Where(const wire::FrameHeader& header) const;
   void Report(const wire::FrameHeader& header, int32_t status, const std::string& refusal);
 
   wire::Channel* const commands_;
-  Backend* const backend_;
+  SessionBackend* const backend_;
+  const Dialect& dialect_;
   Replies* const replies_;
   SessionLog* const log_;
   const wire::SpinPolicy spin_;

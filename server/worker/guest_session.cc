@@ -26,7 +26,7 @@ void SendRefusal(int command_socket, const std::string& why) {
 }
 
 Result<std::unique_ptr<GuestSession>> GuestSession::Start(const WorkerSettings& settings, Fd command, Fd bulk,
-                                                          Backend* backend, SessionLog* log) {
+                                                          SessionBackend* backend, SessionLog* log) {
   std::unique_ptr<GuestSession> session(new GuestSession(settings, backend, log));
   const Status opened = settings.transport == Transport::kShm
                             ? session->OpenShm(std::move(command))
@@ -38,7 +38,7 @@ Result<std::unique_ptr<GuestSession>> GuestSession::Start(const WorkerSettings& 
 }
 
 GuestSession::~GuestSession() {
-  SetCrashReplies(nullptr);
+  ForgetCrashReplies();
   if (command_) Shutdown();
   output_.reset();
   bulk_out_.reset();
@@ -127,8 +127,9 @@ void GuestSession::StartServices() {
     executor_->Lose("the bulk stream is broken: " + violation);
   });
   bulk_out_ = std::make_unique<ChannelBulkSender>(bulk_.get(), bulk_chunk());
-  output_ = std::make_unique<KernelOutput>(replies_.get(), [this] { return replies_->backlog(); });
-  SetCrashReplies(replies_.get());
+  output_ =
+      std::make_unique<KernelOutput>(replies_.get(), &backend_->dialect(), [this] { return replies_->backlog(); });
+  SetCrashReplies(replies_.get(), backend_->dialect());
 
   Services services;
   services.replies = replies_.get();

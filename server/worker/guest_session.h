@@ -8,12 +8,12 @@
 
 #include <memory>
 
-#include "server/worker/backend.h"
 #include "server/worker/channel_bulk_receiver.h"
 #include "server/worker/channel_bulk_sender.h"
 #include "server/worker/channel_replies.h"
 #include "server/worker/executor.h"
 #include "server/worker/kernel_output.h"
+#include "server/worker/session_backend.h"
 #include "server/worker/session_log.h"
 #include "server/worker_settings.h"
 #include "wire/channel.h"
@@ -31,7 +31,7 @@ class GuestSession {
   /// Sets the channels up, sends the welcome and hands the services to the backend. `bulk` is invalid
   /// over shared memory. `backend` and `log` are borrowed.
   static wire::Result<std::unique_ptr<GuestSession>> Start(const WorkerSettings& settings, wire::Fd command,
-                                                           wire::Fd bulk, Backend* backend, SessionLog* log);
+                                                           wire::Fd bulk, SessionBackend* backend, SessionLog* log);
   ~GuestSession();
 
   /// Executes commands until the session is over.
@@ -44,7 +44,7 @@ class GuestSession {
   void Stop(const std::string& reason) { executor_->Stop(reason); }
 
  private:
-  GuestSession(const WorkerSettings& settings, Backend* backend, SessionLog* log)
+  GuestSession(const WorkerSettings& settings, SessionBackend* backend, SessionLog* log)
       : settings_(settings), backend_(backend), log_(log) {}
 
   wire::Status OpenShm(wire::Fd command);
@@ -55,7 +55,7 @@ class GuestSession {
   uint32_t bulk_chunk() const;
 
   const WorkerSettings settings_;
-  Backend* const backend_;
+  SessionBackend* const backend_;
   SessionLog* const log_;
 
   // In this order: what is below uses what is above.

@@ -23,8 +23,8 @@ constexpr size_t kMaxBacklog = 1u << 20;
 
 }  // namespace
 
-KernelOutput::KernelOutput(Replies* replies, std::function<size_t()> backlog, int stdout_fd)
-    : replies_(replies), backlog_(std::move(backlog)), stdout_fd_(stdout_fd) {}
+KernelOutput::KernelOutput(Replies* replies, const Dialect* dialect, std::function<size_t()> backlog, int stdout_fd)
+    : replies_(replies), dialect_(dialect), backlog_(std::move(backlog)), stdout_fd_(stdout_fd) {}
 
 KernelOutput::~KernelOutput() {
   if (!thread_.joinable()) return;
@@ -63,9 +63,7 @@ void KernelOutput::DrainNow() {
     if (got < 0 && errno == EINTR) continue;
     if (got <= 0) return;
     waiting -= static_cast<int>(got);
-    opencl::KernelOutput notice;
-    notice.text = wire::Bytes(text, static_cast<size_t>(got));
-    replies_->Notify(notice, waiting <= 0);
+    dialect_->SendOutput(replies_, wire::Bytes(text, static_cast<size_t>(got)), waiting <= 0);
   }
 }
 

@@ -16,6 +16,7 @@
 #include <mutex>
 #include <thread>
 
+#include "server/worker/dialect.h"
 #include "server/worker/services.h"
 #include "wire/socket.h"
 #include "wire/status.h"
@@ -27,7 +28,7 @@ class KernelOutput {
   /// `backlog` says how many bytes the guest has not taken yet: while there are many, the thread
   /// leaves the pipe alone, so that a kernel that prints without end waits for its reader as it would
   /// with a pipe at home. `stdout_fd` is the descriptor that kernels print to.
-  KernelOutput(Replies* replies, std::function<size_t()> backlog, int stdout_fd = 1);
+  KernelOutput(Replies* replies, const Dialect* dialect, std::function<size_t()> backlog, int stdout_fd = 1);
   /// Puts /dev/null in the place of `stdout_fd` if Enable() replaced it.
   ~KernelOutput();
 
@@ -43,6 +44,7 @@ class KernelOutput {
   void Run();
 
   Replies* const replies_;
+  const Dialect* const dialect_;
   const std::function<size_t()> backlog_;
   const int stdout_fd_;
 

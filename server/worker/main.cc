@@ -12,6 +12,7 @@
 #include <string>
 #include <thread>
 
+#include "server/worker/backend_factory.h"
 #include "server/worker/crash_notice.h"
 #include "server/worker/guest_session.h"
 #include "server/worker/sandbox.h"
@@ -116,12 +117,15 @@ int Main() {
     SendRefusal(kCommandFd, why);
     return kStartFailed;
   };
-  Result<std::unique_ptr<Backend>> backend = CreateOpenClBackend();
-  if (!backend.ok()) return fail("the server has no usable OpenCL device: " + backend.status().text());
+  Result<ChosenBackend> chosen = CreateBackend(*settings, &log);
+  if (!chosen.ok()) return fail(chosen.status().text());
+  if (!chosen->reserves_addresses) {
+    if (Status status = LimitAddressSpace(*settings); !status.ok()) return fail(status.text());
+  }
   if (settings->syscall_filter) {
     if (Status status = InstallSyscallFilter(); !status.ok()) return fail(status.text());
   }
-  auto session = GuestSession::Start(*settings, std::move(command), std::move(bulk), backend->get(), &log);
+  auto session = GuestSession::Start(*settings, std::move(command), std::move(bulk), chosen->backend.get(), &log);
   if (!session.ok()) {
     if (session.status().code() == Code::kClosed) return kGuestLeft;
     log.Write("error", session.status().text());

@@ -132,6 +132,10 @@ Status DieWithParent(pid_t parent) {
 Status ApplyResourceLimits(const WorkerSettings& settings) {
   if (Status status = SetLimit(RLIMIT_CORE, 0, "core dumps"); !status.ok()) return status;
   if (Status status = SetLimit(RLIMIT_NOFILE, settings.open_files, "open files"); !status.ok()) return status;
+  return {};
+}
+
+Status LimitAddressSpace(const WorkerSettings& settings) {
   if (settings.address_space == 0) return {};
   return SetLimit(RLIMIT_AS, settings.address_space, "address space");
 }

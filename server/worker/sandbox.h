@@ -14,8 +14,11 @@ namespace hawser::server {
 /// Asks the kernel to kill this process when its parent dies. kClosed when `parent` is gone already.
 wire::Status DieWithParent(pid_t parent);
 
-/// No core dumps, a bound on descriptors, on memory if configured.
+/// No core dumps, a bound on descriptors.
 wire::Status ApplyResourceLimits(const WorkerSettings& settings);
+
+/// A bound on memory if configured. After the driver is known: some reserve far more addresses than they use.
+wire::Status LimitAddressSpace(const WorkerSettings& settings);
 
 /// Closes every descriptor from `first` on.
 void CloseFrom(int first);
@@ -25,7 +28,7 @@ wire::Status DropPrivileges(const WorkerSettings& settings);
 
 /// Refuses (EPERM), for all threads of this process and its children, the system calls that no
 /// worker needs: network, tracing, mounting, namespaces, kernel administration. Everything that
-/// OpenCL implementations need stays, including the processes in which they link kernels.
+/// drivers need stays, including the processes in which they link kernels.
 wire::Status InstallSyscallFilter();
 
 }  // namespace hawser::server

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // What the worker offers a backend: answers, bulk data, the heap, limits. The worker implements these;
-// a backend (server/backends/...) implements opencl::Handler over them and knows no transport.
+// a backend (server/backends/...) executes commands over them and knows no transport.
 //
 // Threads: the executor thread runs all commands in order (Handler's functions). Driver callbacks run
 // on threads of the driver. Replies, BulkReceiver and BulkSender may be called from any thread.
@@ -30,13 +30,13 @@ class Replies {
   /// Encodes and queues one frame. `seq` is the command that is answered, 0 for a notice.
   /// `flush`: hand it to the transport at once (somebody waits for it); else with the next flush,
   /// which the executor does whenever it runs out of commands.
-  template <typename Message>
-  void Send(opencl::Opcode opcode, uint64_t seq, const Message& message, bool flush) {
+  template <typename Opcode, typename Message>
+  void Send(Opcode opcode, uint64_t seq, const Message& message, bool flush) {
     SendEncoded(
-        opcode, seq, message.SizeOf(), flush,
+        static_cast<uint16_t>(opcode), seq, message.SizeOf(), flush,
         [](const void* from, wire::Writer& writer) { static_cast<const Message*>(from)->Encode(writer); }, &message);
   }
-  /// Notices: opcode known from the type.
+  /// Notices of OpenCL: opcode known from the type.
   template <typename Message>
   void Notify(const Message& message, bool flush) {
     Send(opencl::OpcodeOf<Message>::value, 0, message, flush);
@@ -45,7 +45,7 @@ class Replies {
 
  protected:
   using EncodeFunction = void (*)(const void* message, wire::Writer& writer);
-  virtual void SendEncoded(opencl::Opcode opcode, uint64_t seq, size_t size, bool flush, EncodeFunction encode,
+  virtual void SendEncoded(uint16_t opcode, uint64_t seq, size_t size, bool flush, EncodeFunction encode,
                            const void* message) = 0;
 };
 

@@ -15,7 +15,7 @@ void FakeReplies::Flush() {
   changed_.notify_all();
 }
 
-void FakeReplies::SendEncoded(opencl::Opcode opcode, uint64_t seq, size_t size, bool flush, EncodeFunction encode,
+void FakeReplies::SendEncoded(uint16_t opcode, uint64_t seq, size_t size, bool flush, EncodeFunction encode,
                               const void* message) {
   auto frame = std::make_shared<Frame>();
   frame->opcode = static_cast<uint16_t>(opcode);

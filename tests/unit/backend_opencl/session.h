@@ -57,7 +57,7 @@ class FakeReplies final : public Replies {
   bool AwaitFlushed();
 
  private:
-  void SendEncoded(opencl::Opcode opcode, uint64_t seq, size_t size, bool flush, EncodeFunction encode,
+  void SendEncoded(uint16_t opcode, uint64_t seq, size_t size, bool flush, EncodeFunction encode,
                    const void* message) override;
 
   std::mutex mutex_;

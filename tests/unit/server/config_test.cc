@@ -60,6 +60,11 @@ require_tenant = true
 icd_vendors = "/etc/OpenCL/vendors"
 share_memory = false
 env = { POCL_MAX_PTHREAD_COUNT = "2" }
+[cuda]
+device = "soft"
+driver = "/opt/libcuda.so.1"
+cache = "/var/cache/h"
+cache_size = "3MiB"
 [tenants.alice]
 uid = [1000, 1001]
 device_memory = "1GiB"
@@ -87,6 +92,10 @@ max_sessions = 5
   EXPECT_TRUE(config.require_tenant);
   EXPECT_FALSE(config.share_memory);
   EXPECT_EQ(config.env.at("POCL_MAX_PTHREAD_COUNT"), "2");
+  EXPECT_EQ(config.cuda_device, CudaDevice::kSoft);
+  EXPECT_EQ(config.cuda_driver, "/opt/libcuda.so.1");
+  EXPECT_EQ(config.cuda_cache, "/var/cache/h");
+  EXPECT_EQ(config.cuda_cache_size, 3u << 20);
   ASSERT_EQ(config.tenants.size(), 2u);
   EXPECT_EQ(config.tenants[0].name, "alice");
   EXPECT_EQ(config.tenants[0].uids, (std::vector<uid_t>{1000, 1001}));

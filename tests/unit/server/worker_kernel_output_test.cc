@@ -31,13 +31,12 @@ class RecordingReplies final : public Replies {
   }
 
  protected:
-  void SendEncoded(opencl::Opcode opcode, uint64_t, size_t size, bool, EncodeFunction encode,
-                   const void* message) override {
+  void SendEncoded(uint16_t opcode, uint64_t, size_t size, bool, EncodeFunction encode, const void* message) override {
     std::vector<std::byte> bytes(size);
     wire::Writer writer(bytes.data(), bytes.size());
     encode(message, writer);
     std::lock_guard lock(mutex_);
-    if (opcode != opencl::Opcode::kKernelOutput) {
+    if (opcode != static_cast<uint16_t>(opencl::Opcode::kKernelOutput)) {
       text_ += "<" + std::string(opencl::OpcodeName(opcode)) + ">";
       return;
     }
@@ -71,7 +70,7 @@ TEST(KernelOutput, OutputComesBeforeTheCompletionThatFollowsIt) {
   RecordingReplies replies;
   StandIn out;
   KernelOutput output(
-      &replies, [] { return size_t{0}; }, out.fd.get());
+      &replies, &OpenClDialect(), [] { return size_t{0}; }, out.fd.get());
   ASSERT_TRUE(output.Enable().ok());
   ASSERT_TRUE(output.Enable().ok());
   std::string expected;
@@ -89,7 +88,7 @@ TEST(KernelOutput, CostsNothingAndDoesNothingBeforeItIsEnabled) {
   RecordingReplies replies;
   StandIn out;
   KernelOutput output(
-      &replies, [] { return size_t{0}; }, out.fd.get());
+      &replies, &OpenClDialect(), [] { return size_t{0}; }, out.fd.get());
   output.Drain();
   EXPECT_EQ(replies.text(), "");
 }
@@ -98,7 +97,7 @@ TEST(KernelOutput, ForwardsWhileAKernelStillRuns) {
   RecordingReplies replies;
   StandIn out;
   KernelOutput output(
-      &replies, [] { return size_t{0}; }, out.fd.get());
+      &replies, &OpenClDialect(), [] { return size_t{0}; }, out.fd.get());
   ASSERT_TRUE(output.Enable().ok());
   const std::string much(1u << 20, 'k');
   out.Print(much);  // More than a pipe holds: needs the thread.
@@ -112,7 +111,7 @@ TEST(KernelOutput, AGuestThatDoesNotReadMakesTheKernelWait) {
   StandIn out;
   std::atomic<size_t> backlog{size_t{1} << 30};
   KernelOutput output(
-      &replies, [&] { return backlog.load(); }, out.fd.get());
+      &replies, &OpenClDialect(), [&] { return backlog.load(); }, out.fd.get());
   ASSERT_TRUE(output.Enable().ok());
   std::atomic<bool> printed{false};
   std::thread kernel([&] {
