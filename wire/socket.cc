@@ -322,10 +322,15 @@ Status TuneStream(int fd, Transport transport, SocketUse use) {
     // (1 MiB messages: 2.1 to 5.8 GiB/s tuned, 1.7 to 2.3 fixed at 4 MiB).
     return {};
   }
-  if (use != SocketUse::kBulk) return {};
+  constexpr int kBulkBuffer = 4 << 20;
+  if (use != SocketUse::kBulk) {
+    // A burst of commands waits here for the server, and not the application for both: with the default of
+    // 208 KiB 10,000 launches cost the guest as much as the server (1.05 us each), TCP's own tuning 0.29 us.
+    if (domain == AF_UNIX) SetOption(fd, SOL_SOCKET, SO_SNDBUF, kBulkBuffer);
+    return {};
+  }
   // Unix streams do not tune themselves; with room for a whole bulk chunk, 1 MiB messages went from
   // 4.3-5.6 to 4.6-7.3 GiB/s. The system's limit (net.core.wmem_max) caps it silently.
-  constexpr int kBulkBuffer = 4 << 20;
   if (domain == AF_UNIX) {
     SetOption(fd, SOL_SOCKET, SO_SNDBUF, kBulkBuffer);
     SetOption(fd, SOL_SOCKET, SO_RCVBUF, kBulkBuffer);

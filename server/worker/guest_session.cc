@@ -38,6 +38,7 @@ Result<std::unique_ptr<GuestSession>> GuestSession::Start(const WorkerSettings& 
 }
 
 GuestSession::~GuestSession() {
+  watch_.reset();
   ForgetCrashReplies();
   if (command_) Shutdown();
   output_.reset();
@@ -146,6 +147,12 @@ void GuestSession::StartServices() {
   };
   services.log = [this](std::string_view level, const std::string& text) { log_->Write(level, text); };
   backend_->SetServices(services);
+
+  if (shm_ == nullptr) return;
+  // Not over sockets, whose readers see the end themselves.
+  Result<std::unique_ptr<HangUpWatch>> watch = HangUpWatch::Start(liveness_.get(), [this] { Shutdown(); });
+  if (!watch.ok()) return log_->Write("warning", watch.status().text());
+  watch_ = std::move(*watch);
 }
 
 }  // namespace hawser::server

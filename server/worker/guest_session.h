@@ -2,7 +2,8 @@
 // One guest's session inside its worker: channels, heap, welcome, and everything that serves them.
 //
 // Threads: the thread that calls Run() is the executor. Others start when first needed: writing a
-// backlog of answers, receiving bulk data, sending bulk data, forwarding what kernels print.
+// backlog of answers, receiving bulk data, sending bulk data, forwarding what kernels print; over shared memory,
+// at once: watching for the guest's end.
 #ifndef HAWSER_SERVER_WORKER_GUEST_SESSION_H_
 #define HAWSER_SERVER_WORKER_GUEST_SESSION_H_
 
@@ -12,6 +13,7 @@
 #include "server/worker/channel_bulk_sender.h"
 #include "server/worker/channel_replies.h"
 #include "server/worker/executor.h"
+#include "server/worker/hang_up_watch.h"
 #include "server/worker/kernel_output.h"
 #include "server/worker/session_backend.h"
 #include "server/worker/session_log.h"
@@ -70,6 +72,7 @@ class GuestSession {
   std::unique_ptr<ChannelBulkReceiver> bulk_in_;
   std::unique_ptr<ChannelBulkSender> bulk_out_;
   std::unique_ptr<KernelOutput> output_;
+  std::unique_ptr<HangUpWatch> watch_;  ///< Shared memory only.
 };
 
 }  // namespace hawser::server
