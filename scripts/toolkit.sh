@@ -1,0 +1,53 @@
+# SPDX-License-Identifier: Apache-2.0
+# Sourced by ./hawser. The CUDA toolkit: its headers to build against, its compiler for the example programs.
+# shellcheck shell=bash
+
+# The parts of the toolkit that are needed, as packages of the Python package index.
+toolkit_packages=(
+  nvidia-cuda-nvcc==13.0.88 nvidia-cuda-crt==13.0.88 nvidia-nvvm==13.0.88
+  nvidia-cuda-runtime==13.0.96 nvidia-cuda-cccl==13.0.85 nvidia-cuda-profiler-api==13.0.85
+)
+
+# The folder of a toolkit of version 13, or failure. cmake/HawserCuda.cmake looks in the same places.
+installed_toolkit() {
+  local nvcc dir
+  nvcc=$(command -v nvcc || true)
+  for dir in "${CUDA_PATH:-}" "${nvcc:+$(dirname "$(dirname "$(readlink -f "$nvcc")")")}" /usr/local/cuda \
+    "$HAWSER_ROOT/build/toolkit"; do
+    [[ -n $dir && -x $dir/bin/nvcc && -f $dir/include/cudaTypedefs.h ]] || continue
+    if "$dir/bin/nvcc" --version 2>/dev/null | grep -q 'release 13\.'; then
+      printf '%s' "$dir"
+      return 0
+    fi
+  done
+  return 1
+}
+
+# Where the machine has no toolkit, the packages are unpacked under build/toolkit: no root, nothing outside the tree.
+ensure_toolkit() {
+  installed_toolkit >/dev/null && return 0
+  local target=$HAWSER_ROOT/build/toolkit work
+  say "Fetching the CUDA toolkit's headers and compiler (100 MB, once)"
+  mkdir -p "$HAWSER_ROOT/build"
+  work=$(mktemp -d "$HAWSER_ROOT/build/toolkit.XXXXXX")
+  if ! python3 -m pip download --quiet --disable-pip-version-check --no-deps --only-binary :all: -d "$work/wheels" \
+    "${toolkit_packages[@]}" >"$work/log" 2>&1 </dev/null; then
+    tail -n 10 "$work/log" >&2
+    rm -rf "$work"
+    die "the CUDA toolkit could not be fetched (the last lines of pip are above)." \
+      "Install CUDA 13 so that nvcc is on PATH, or type: python3 -m pip download ${toolkit_packages[*]}"
+  fi
+  local wheel
+  for wheel in "$work"/wheels/*.whl; do
+    python3 -m zipfile -e "$wheel" "$work/unpacked"
+  done
+  local root=$work/unpacked/nvidia/cu13
+  chmod +x "$root"/bin/* "$root"/nvvm/bin/*
+  # nvcc looks for lib64, the linker for names without a version.
+  ln -s lib "$root/lib64"
+  ln -s libcudart.so.13 "$root/lib/libcudart.so"
+  rm -rf "$target"
+  mv "$root" "$target"
+  rm -rf "$work"
+  installed_toolkit >/dev/null || die "the CUDA toolkit in $target does not run: $("$target/bin/nvcc" --version 2>&1 | tail -n 1)"
+}
