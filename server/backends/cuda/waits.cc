@@ -1,0 +1,225 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "server/backends/cuda/waits.h"
+
+#include <sched.h>
+
+#include <algorithm>
+#include <utility>
+
+namespace hawser::server::cuda_backend {
+namespace {
+
+/// Looks before a lane sleeps in the driver: short work is over by then.
+constexpr int kLooks = 40;
+
+}  // namespace
+
+CUresult EventPool::Take(CUevent* event) {
+  {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    if (!free_.empty()) {
+      *event = free_.back();
+      free_.pop_back();
+      return CUDA_SUCCESS;
+    }
+  }
+  return driver_->cuEventCreate(event, CU_EVENT_DISABLE_TIMING | CU_EVENT_BLOCKING_SYNC);
+}
+
+void EventPool::Return(CUevent event) {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  if (!retired_) free_.push_back(event);
+}
+
+void EventPool::Retire() {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  retired_ = true;
+  free_.clear();
+}
+
+Waits::~Waits() {
+  std::vector<Lane*> lanes;
+  {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    stop_ = true;
+    for (const std::unique_ptr<Lane>& lane : lanes_) lanes.push_back(lane.get());
+  }
+  for (Lane* lane : lanes) {
+    std::deque<Job> dropped;
+    {
+      const std::lock_guard<std::mutex> lock(lane->mutex);
+      lane->stop = true;
+      dropped.swap(lane->jobs);
+    }
+    lane->work.notify_all();
+  }
+  for (Lane* lane : lanes) {
+    if (lane->thread.joinable()) lane->thread.join();
+  }
+}
+
+Waits::LaneHandle Waits::Acquire() {
+  Lane* lane = nullptr;
+  {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    if (!idle_.empty()) {
+      lane = idle_.back();
+      idle_.pop_back();
+    } else if (lanes_.size() >= kMaxLanes) {
+      return LaneHandle(lanes_[next_shared_++ % lanes_.size()].get(), [](Lane*) {});
+    } else {
+      lanes_.push_back(std::make_unique<Lane>());
+      lane = lanes_.back().get();
+      lane->thread = std::thread([this, lane] { Run(*lane); });
+    }
+  }
+  return LaneHandle(lane, [this](Lane* back) { GiveBack(back); });
+}
+
+void Waits::GiveBack(Lane* lane) {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  if (!stop_) idle_.push_back(lane);
+}
+
+void Waits::Submit(Lane& lane, Job job) {
+  {
+    const std::lock_guard<std::mutex> lock(count_mutex_);
+    const auto at = std::find_if(counts_.begin(), counts_.end(), [&](const auto& c) { return c.first == job.context; });
+    if (at == counts_.end()) {
+      counts_.emplace_back(job.context, 1);
+    } else {
+      ++at->second;
+    }
+  }
+  job.ticket = next_ticket_.fetch_add(1, std::memory_order_relaxed);
+  if (job.lands) {
+    landing_.fetch_add(1, std::memory_order_acq_rel);
+    const std::lock_guard<std::mutex> lock(board_mutex_);
+    board_.push_back({job.ticket, job.context, job.event});
+  }
+  {
+    const std::lock_guard<std::mutex> lock(lane.mutex);
+    if (lane.stop) return;
+    lane.jobs.push_back(std::move(job));
+  }
+  lane.work.notify_one();
+}
+
+CUresult Waits::After(StreamLane* where, CUstream stream, const std::shared_ptr<EventPool>& events, bool lands,
+                      Done done) {
+  Job job;
+  if (const CUresult result = events->Take(&job.event); result != CUDA_SUCCESS) return result;
+  if (const CUresult result = driver_->cuEventRecord(job.event, stream); result != CUDA_SUCCESS) {
+    events->Return(job.event);
+    return result;
+  }
+  if (where->lane == nullptr) where->lane = Acquire();
+  job.context = events->context();
+  job.events = events;
+  job.lands = lands;
+  job.done = std::move(done);
+  Submit(*where->lane, std::move(job));
+  return CUDA_SUCCESS;
+}
+
+void Waits::OnEvent(CUcontext context, CUevent event, std::shared_ptr<void> owner, Done done) {
+  Job job;
+  job.context = context;
+  job.event = event;
+  job.owner = std::move(owner);
+  job.done = std::move(done);
+  job.borrowed = Acquire();
+  Lane& lane = *job.borrowed;
+  Submit(lane, std::move(job));
+}
+
+void Waits::Post(std::function<void()> function) {
+  Job job;
+  job.done = [function = std::move(function)](CUresult) { function(); };
+  job.borrowed = Acquire();
+  Lane& lane = *job.borrowed;
+  Submit(lane, std::move(job));
+}
+
+void Waits::Drain(CUcontext context) {
+  std::unique_lock<std::mutex> lock(count_mutex_);
+  count_changed_.wait(lock, [&] {
+    return std::none_of(counts_.begin(), counts_.end(), [&](const auto& c) { return c.first == context && c.second; });
+  });
+}
+
+void Waits::Run(Lane& lane) {
+  // What a lane does is of no concern to a capture that is under way in the guest.
+  if (driver_->cuThreadExchangeStreamCaptureMode != nullptr) {
+    CUstreamCaptureMode mode = CU_STREAM_CAPTURE_MODE_RELAXED;
+    (void)driver_->cuThreadExchangeStreamCaptureMode(&mode);
+  }
+  CUcontext current = nullptr;
+  for (;;) {
+    Job job;
+    {
+      std::unique_lock<std::mutex> lock(lane.mutex);
+      lane.work.wait(lock, [&] { return lane.stop || !lane.jobs.empty(); });
+      if (lane.stop) return;
+      job = std::move(lane.jobs.front());
+      lane.jobs.pop_front();
+    }
+    const CUresult result = job.event != nullptr ? WaitFor(job, &current) : CUDA_SUCCESS;
+    Finish(job, result);
+  }
+}
+
+CUresult Waits::WaitFor(const Job& job, CUcontext* current) {
+  if (*current != job.context) {
+    if (const CUresult result = driver_->cuCtxSetCurrent(job.context); result != CUDA_SUCCESS) return result;
+    *current = job.context;
+  }
+  for (int i = 0; i < kLooks; ++i) {
+    const CUresult result = driver_->cuEventQuery(job.event);
+    if (result == CUDA_SUCCESS) break;
+    if (result != CUDA_ERROR_NOT_READY) return result;
+    ::sched_yield();
+  }
+  // Also when it is complete: some drivers hand out what kernels printed only here.
+  return driver_->cuEventSynchronize(job.event);
+}
+
+void Waits::AwaitLandings(uint64_t before) {
+  if (nothing_lands()) return;
+  std::unique_lock<std::mutex> lock(board_mutex_);
+  landed_.wait(lock, [&] {
+    return std::none_of(board_.begin(), board_.end(), [&](const Landing& landing) {
+      if (landing.ticket >= before) return false;
+      (void)driver_->cuCtxSetCurrent(landing.context);
+      return driver_->cuEventQuery(landing.event) != CUDA_ERROR_NOT_READY;
+    });
+  });
+}
+
+void Waits::Finish(Job& job, CUresult result) {
+  if (!job.lands) AwaitLandings(job.ticket);
+  if (drain_output_) drain_output_();
+  if (observer_ && job.context != nullptr) observer_(job.context, result);
+  job.done(result);
+  job.done = nullptr;
+  if (job.lands) {
+    {
+      const std::lock_guard<std::mutex> lock(board_mutex_);
+      board_.remove_if([&](const Landing& landing) { return landing.ticket == job.ticket; });
+    }
+    landing_.fetch_sub(1, std::memory_order_acq_rel);
+    landed_.notify_all();
+  }
+  if (job.events != nullptr) job.events->Return(job.event);
+  job.events.reset();
+  job.owner.reset();
+  {
+    const std::lock_guard<std::mutex> lock(count_mutex_);
+    for (auto& [context, count] : counts_) {
+      if (context == job.context && count > 0) --count;
+    }
+  }
+  count_changed_.notify_all();
+}
+
+}  // namespace hawser::server::cuda_backend

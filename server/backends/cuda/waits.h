@@ -1,0 +1,143 @@
+// SPDX-License-Identifier: Apache-2.0
+// Waiting for the device, so that the executor never does.
+//
+// Who runs what
+//   executor thread  After(), OnEvent(): leave a job behind what is enqueued now.
+//   lane threads     each waits for the events of its jobs, one after the other, and calls what shall happen then.
+// A stream that has waited for something keeps a lane of its own, so that nobody waits behind another stream; a wait for
+// an event borrows one. Beyond kMaxLanes they share.
+//
+// Order: a job may *land* data (hand it to the bulk channel, or put it into a reply). A job's `done` runs only after all
+// data has landed that was enqueued earlier and whose event is complete: so a guest that learns of a completion finds
+// that the data before it is on its way.
+//
+// Lock order: mutex_ and Lane::mutex are leaves but for board_mutex_, under which cuEventQuery is called.
+#ifndef HAWSER_SERVER_BACKENDS_CUDA_WAITS_H_
+#define HAWSER_SERVER_BACKENDS_CUDA_WAITS_H_
+
+#include <atomic>
+#include <condition_variable>
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <list>
+#include <memory>
+#include <mutex>
+#include <thread>
+#include <vector>
+
+#include "server/backends/cuda/driver_table.h"
+
+namespace hawser::server::cuda_backend {
+
+/// Events of one context, for reuse. Thread-safe.
+class EventPool {
+ public:
+  EventPool(const DriverTable* driver, CUcontext context) : driver_(driver), context_(context) {}
+
+  /// On a thread whose current context is the pool's.
+  CUresult Take(CUevent* event);
+  void Return(CUevent event);
+  /// The context is about to end, and all of its events with it.
+  void Retire();
+  CUcontext context() const { return context_; }
+
+ private:
+  const DriverTable* const driver_;
+  const CUcontext context_;
+  std::mutex mutex_;
+  bool retired_ = false;
+  std::vector<CUevent> free_;
+};
+
+class Waits {
+ public:
+  static constexpr size_t kMaxLanes = 64;
+  using Done = std::function<void(CUresult)>;
+  /// Hears of each result, on the lane's thread, before `done` does.
+  using Observer = std::function<void(CUcontext, CUresult)>;
+
+  class Lane;
+  using LaneHandle = std::shared_ptr<Lane>;
+
+  /// Where a stream's jobs wait. Executor's.
+  struct StreamLane {
+    LaneHandle lane;
+  };
+
+  Waits(const DriverTable* driver, std::function<void()> drain_output, Observer observer)
+      : driver_(driver), drain_output_(std::move(drain_output)), observer_(std::move(observer)) {}
+  /// Jobs that still wait are dropped; a thread that is within the driver is waited for.
+  ~Waits();
+
+  /// Runs done(result) once everything that is in the stream now is over. The stream's context is current. An error: it
+  /// could not be enqueued, and `done` will not run.
+  CUresult After(StreamLane* where, CUstream stream, const std::shared_ptr<EventPool>& events, bool lands, Done done);
+  /// The same for an event of the guest's, which `owner` keeps alive.
+  void OnEvent(CUcontext context, CUevent event, std::shared_ptr<void> owner, Done done);
+  /// Runs `function` on a lane, after the data that landed before.
+  void Post(std::function<void()> function);
+
+  /// True when no data is still to be handed over: then a completion may be announced at once.
+  bool nothing_lands() const { return landing_.load(std::memory_order_acquire) == 0; }
+  /// Waits until no job of this context is left. The device must come to an end by itself.
+  void Drain(CUcontext context);
+
+ private:
+  struct Job {
+    CUcontext context = nullptr;
+    CUevent event = nullptr;            ///< Null: nothing to wait for.
+    std::shared_ptr<EventPool> events;  ///< Where the event goes back to; null: not ours.
+    std::shared_ptr<void> owner;
+    bool lands = false;
+    uint64_t ticket = 0;
+    LaneHandle borrowed;  ///< Given back when the job is over.
+    Done done;
+  };
+  struct Landing {
+    uint64_t ticket = 0;
+    CUcontext context = nullptr;
+    CUevent event = nullptr;
+  };
+
+  LaneHandle Acquire();
+  void GiveBack(Lane* lane);
+  void Submit(Lane& lane, Job job);
+  void Run(Lane& lane);
+  CUresult WaitFor(const Job& job, CUcontext* current);
+  void AwaitLandings(uint64_t before);
+  void Finish(Job& job, CUresult result);
+
+  const DriverTable* const driver_;
+  const std::function<void()> drain_output_;
+  const Observer observer_;
+
+  std::mutex mutex_;
+  std::vector<std::unique_ptr<Lane>> lanes_;
+  std::vector<Lane*> idle_;
+  size_t next_shared_ = 0;
+  bool stop_ = false;
+
+  std::atomic<uint64_t> next_ticket_{1};
+  std::atomic<uint32_t> landing_{0};
+  std::mutex board_mutex_;
+  std::condition_variable landed_;
+  std::list<Landing> board_;
+
+  std::mutex count_mutex_;
+  std::condition_variable count_changed_;
+  std::vector<std::pair<CUcontext, uint64_t>> counts_;  ///< Jobs of each context.
+};
+
+class Waits::Lane {
+ public:
+  std::mutex mutex;
+  std::condition_variable work;
+  std::deque<Job> jobs;
+  bool stop = false;
+  std::thread thread;
+};
+
+}  // namespace hawser::server::cuda_backend
+
+#endif  // HAWSER_SERVER_BACKENDS_CUDA_WAITS_H_
