@@ -1,0 +1,506 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "scheduler/core/policy_host.h"
+
+#include <algorithm>
+#include <cstring>
+#include <ctime>
+#include <utility>
+#include <vector>
+
+using hawser::wire::Code;
+using hawser::wire::Result;
+using hawser::wire::Status;
+
+namespace hawser::scheduler {
+namespace {
+
+uint64_t Clock(clockid_t id) {
+  timespec time{};
+  ::clock_gettime(id, &time);
+  return static_cast<uint64_t>(time.tv_sec) * 1'000'000'000u + static_cast<uint64_t>(time.tv_nsec);
+}
+
+std::string Milliseconds(uint64_t ns) {
+  std::string text = std::to_string(static_cast<double>(ns) / 1e6);
+  while (text.back() == '0') text.pop_back();
+  if (text.back() == '.') text.pop_back();
+  return text + " ms";
+}
+
+std::string Quoted(const std::string& text) {
+  std::string out = "\"";
+  for (const char c : text) {
+    if (c == '"' || c == '\\') out += '\\';
+    out += static_cast<unsigned char>(c) < 0x20 ? ' ' : c;
+  }
+  return out + "\"";
+}
+
+hawser_tenant_cfg ToConfig(const Tenant& tenant) {
+  hawser_tenant_cfg config{};
+  config.size = sizeof(config);
+  config.weight = tenant.config.weight;
+  config.id = tenant.id;
+  config.priority = tenant.config.priority;
+  config.min_share_ppm = tenant.config.min_share_ppm;
+  config.max_share_ppm = tenant.config.max_share_ppm;
+  config.slo_ns = tenant.config.slo_ns;
+  return config;
+}
+
+}  // namespace
+
+/// Measures one callback.
+class PolicyHost::Call {
+ public:
+  Call(PolicyHost& host, uint64_t now_ns) : host_(host) {
+    host_.now_ns_ = std::max(host_.now_ns_, now_ns);
+    if (host_.options_.callback_cpu_ns != 0) cpu_ = Clock(CLOCK_THREAD_CPUTIME_ID);
+    if (host_.options_.callback_wall_ns != 0) wall_ = Clock(CLOCK_MONOTONIC);
+  }
+  ~Call() {
+    host_.last_cpu_ns_ = host_.options_.callback_cpu_ns != 0 ? Clock(CLOCK_THREAD_CPUTIME_ID) - cpu_ : 0;
+    host_.last_wall_ns_ = host_.options_.callback_wall_ns != 0 ? Clock(CLOCK_MONOTONIC) - wall_ : 0;
+  }
+  Call(const Call&) = delete;
+  Call& operator=(const Call&) = delete;
+
+ private:
+  PolicyHost& host_;
+  uint64_t cpu_ = 0, wall_ = 0;
+};
+
+PolicyHost::PolicyHost(TenantTable& tenants, PolicyHostOptions options, EventFunction events)
+    : tenants_(tenants), options_(std::move(options)), events_(std::move(events)) {
+  host_.size = sizeof(host_);
+  host_.abi_major = HAWSER_POLICY_ABI_MAJOR;
+  host_.abi_minor = HAWSER_POLICY_ABI_MINOR;
+  host_.ctx = this;
+  host_.now_ns = HostNow;
+  host_.view = HostView;
+  host_.priv = HostPrivate;
+  host_.next_tenant = HostNextTenant;
+  host_.next_runnable = HostNextRunnable;
+  host_.revoke = HostRevoke;
+  host_.timer = HostTimer;
+  host_.cfg = HostSetting;
+  host_.log = HostLog;
+}
+
+PolicyHost::~PolicyHost() { Stop(); }
+
+void PolicyHost::Stop() {
+  if (!library_) return;
+  if (policy_.fini != nullptr) policy_.fini(state_);
+  state_ = nullptr;
+  library_.reset();
+}
+
+Status PolicyHost::Use(const PolicyLibrary& library, uint64_t now_ns) {
+  now_ns_ = std::max(now_ns_, now_ns);
+  auto read = ReadPolicy(library.entry()(&host_), library.name());
+  if (!read.ok()) return read.status();
+  // The new one gets private memory of its own; the old one's is kept until the new one has begun.
+  std::vector<std::vector<std::byte>> old_memory;
+  for (const auto& tenant : tenants_.all()) {
+    old_memory.push_back(std::exchange(tenant->private_memory, std::vector<std::byte>(read->priv_size)));
+  }
+  void* state = nullptr;
+  const int result = read->init != nullptr ? read->init(&host_, &state) : 0;
+  if (result != 0) {
+    for (size_t i = 0; i < old_memory.size(); ++i) tenants_.all()[i]->private_memory = std::move(old_memory[i]);
+    return Status(Code::kRefused,
+                  "policy " + library.name() + " could not begin: init() returned " + std::to_string(result));
+  }
+  if (library_ && policy_.fini != nullptr) {
+    for (size_t i = 0; i < old_memory.size(); ++i) std::swap(tenants_.all()[i]->private_memory, old_memory[i]);
+    policy_.fini(state_);
+    for (size_t i = 0; i < old_memory.size(); ++i) std::swap(tenants_.all()[i]->private_memory, old_memory[i]);
+  }
+  library_ = library;
+  policy_ = *read;
+  state_ = state;
+  name_ = policy_.name;
+  is_fallback_ = library.entry() == PolicyLibrary::Fair().entry();
+  timer_ns_ = UINT64_MAX;
+  revoked_ = nullptr;
+  idle_since_ns_ = UINT64_MAX;
+  slow_in_a_row_ = 0;
+  Emit(PolicyEvent::Kind::kLoaded, "policy " + name_ + " is in charge");
+  for (const auto& tenant : tenants_.all()) {
+    tenant->waits_since_ns = now_ns_;
+    tenant->served_others = 0;
+    if (!Tell(*tenant)) {
+      const std::string reason = "tenant_add() failed";
+      Eject(reason);
+      return Status(Code::kRefused, "policy " + library.name() + ": " + reason + "; fair took its place");
+    }
+  }
+  return Status::Ok();
+}
+
+bool PolicyHost::Tell(Tenant& tenant) {
+  if (policy_.tenant_add != nullptr) {
+    const hawser_tenant_cfg config = ToConfig(tenant);
+    if (policy_.tenant_add(state_, &tenant, &config) != 0) return false;
+  }
+  if (tenant.has_work && policy_.runnable != nullptr) policy_.runnable(state_, &tenant);
+  return true;
+}
+
+void PolicyHost::Added(Tenant& tenant, uint64_t now_ns) {
+  tenant.private_memory.assign(policy_.priv_size, std::byte{0});
+  bool good = false;
+  {
+    Call call(*this, now_ns);
+    good = Tell(tenant);
+  }
+  if (!good) return Eject("tenant_add() failed for tenant " + tenant.config.name);
+  (void)InTime("tenant_add");
+}
+
+void PolicyHost::Removed(Tenant& tenant, uint64_t now_ns) {
+  if (policy_.tenant_del != nullptr) {
+    {
+      Call call(*this, now_ns);
+      policy_.tenant_del(state_, &tenant);
+    }
+    (void)InTime("tenant_del");
+  }
+  if (revoked_ == &tenant) revoked_ = nullptr;
+}
+
+void PolicyHost::Configured(Tenant& tenant, uint64_t now_ns) {
+  if (policy_.tenant_cfg == nullptr) return;
+  const hawser_tenant_cfg config = ToConfig(tenant);
+  {
+    Call call(*this, now_ns);
+    policy_.tenant_cfg(state_, &tenant, &config);
+  }
+  (void)InTime("tenant_cfg");
+}
+
+void PolicyHost::Runnable(Tenant& tenant, uint64_t now_ns) {
+  if (policy_.runnable == nullptr) return;
+  {
+    Call call(*this, now_ns);
+    policy_.runnable(state_, &tenant);
+  }
+  (void)InTime("runnable");
+}
+
+void PolicyHost::Idle(Tenant& tenant, uint64_t now_ns) {
+  if (policy_.idle == nullptr) return;
+  {
+    Call call(*this, now_ns);
+    policy_.idle(state_, &tenant);
+  }
+  (void)InTime("idle");
+}
+
+void PolicyHost::Charged(Tenant& tenant, uint64_t gpu_ns, uint32_t why, uint64_t now_ns) {
+  tenant.charged_ns += gpu_ns;
+  if (policy_.charged == nullptr) return;
+  {
+    Call call(*this, now_ns);
+    policy_.charged(state_, &tenant, gpu_ns, why);
+  }
+  (void)InTime("charged");
+}
+
+bool PolicyHost::Preempt(Tenant& running, Tenant& woken, uint64_t now_ns) {
+  if (policy_.preempt == nullptr) return false;
+  int result = 0;
+  {
+    Call call(*this, now_ns);
+    result = policy_.preempt(state_, &running, &woken);
+  }
+  return InTime("preempt") && result != 0;
+}
+
+Tenant* PolicyHost::Stage(Tenant& running, uint64_t now_ns) {
+  if (policy_.stage == nullptr) {
+    Tenant* longest = nullptr;
+    for (const auto& tenant : tenants_.all()) {
+      if (tenant.get() == &running || !tenant->has_work) continue;
+      if (longest == nullptr || tenant->last_served_ns < longest->last_served_ns) longest = tenant.get();
+    }
+    return longest;
+  }
+  const hawser_tenant* handle = nullptr;
+  {
+    Call call(*this, now_ns);
+    handle = policy_.stage(state_, &running);
+  }
+  if (!InTime("stage") || handle == nullptr) return nullptr;
+  Tenant* tenant = tenants_.Find(handle);
+  if (tenant == nullptr) Eject("stage() named a tenant that is not there");
+  return tenant;
+}
+
+Tenant* PolicyHost::MemoryVictim(Tenant& asker, uint64_t bytes, uint64_t now_ns) {
+  if (policy_.mem_victim == nullptr) return nullptr;
+  const hawser_tenant* handle = nullptr;
+  {
+    Call call(*this, now_ns);
+    handle = policy_.mem_victim(state_, &asker, bytes);
+  }
+  return InTime("mem_victim") && handle != nullptr ? tenants_.Find(handle) : nullptr;
+}
+
+Tenant* PolicyHost::MemoryWinner(uint64_t bytes, uint64_t now_ns) {
+  if (policy_.mem_winner == nullptr) return nullptr;
+  const hawser_tenant* handle = nullptr;
+  {
+    Call call(*this, now_ns);
+    handle = policy_.mem_winner(state_, bytes);
+  }
+  return InTime("mem_winner") && handle != nullptr ? tenants_.Find(handle) : nullptr;
+}
+
+void PolicyHost::Advance(uint64_t now_ns) {
+  if (now_ns < timer_ns_) return;
+  timer_ns_ = UINT64_MAX;
+  if (policy_.on_timer == nullptr) return;
+  {
+    Call call(*this, now_ns);
+    policy_.on_timer(state_, now_ns);
+  }
+  (void)InTime("on_timer");
+}
+
+Choice PolicyHost::Select(uint64_t now_ns) {
+  if (tenants_.Next(nullptr, true) == nullptr) {
+    idle_since_ns_ = UINT64_MAX;
+    return {};
+  }
+  // Once more after an ejection, with `fair`.
+  for (int attempt = 0; attempt < 2; ++attempt) {
+    hawser_decision decision{};
+    decision.size = sizeof(decision);
+    int result = 0;
+    {
+      Call call(*this, now_ns);
+      result = policy_.select(state_, &decision);
+    }
+    if (auto wrong = Wrong(result, decision)) {
+      Eject(*wrong);
+      continue;
+    }
+    if (!InTime("select")) continue;
+    if (result == HAWSER_SELECT_DECIDED) {
+      idle_since_ns_ = UINT64_MAX;
+      const Choice choice = Bounded(decision);
+      const uint64_t before = ejections_;
+      GuardStarvation(*choice.who);
+      if (ejections_ != before) continue;
+      return choice;
+    }
+    if (idle_since_ns_ == UINT64_MAX) idle_since_ns_ = now_ns_;
+    if (now_ns_ - idle_since_ns_ > options_.max_idle_ns) {
+      Eject("kept the device idle for " + Milliseconds(now_ns_ - idle_since_ns_) + " although there was work");
+      continue;
+    }
+    Choice choice;
+    choice.kind = Choice::Kind::kWait;
+    choice.wait_ns = std::min(decision.wait_ns, options_.max_wait_ns);
+    return choice;
+  }
+  return Fallback();
+}
+
+std::optional<std::string> PolicyHost::Wrong(int result, const hawser_decision& decision) const {
+  if (result < 0) return "select() failed with " + std::to_string(result);
+  if (result > HAWSER_SELECT_WAIT) return "select() returned " + std::to_string(result) + ", which means nothing";
+  if (decision.size != sizeof(decision)) return "select() changed the decision's size";
+  if ((decision.flags & ~uint32_t{HAWSER_DECISION_NEVER_OPEN}) != 0) return "select() set flags that mean nothing";
+  if (result == HAWSER_SELECT_WAIT) {
+    if (decision.wait_ns == 0) return "select() wants to wait for no time";
+    return std::nullopt;
+  }
+  if (decision.who == nullptr) return "select() decided for nobody";
+  const Tenant* who = tenants_.Find(decision.who);
+  if (who == nullptr) return "select() decided for a tenant that is not there";
+  if (!who->has_work) return "select() decided for tenant " + who->config.name + ", which has no work";
+  return std::nullopt;
+}
+
+Choice PolicyHost::Bounded(const hawser_decision& decision) {
+  Choice choice;
+  choice.kind = Choice::Kind::kGrant;
+  choice.who = tenants_.Find(decision.who);
+  const uint64_t slice = decision.slice_ns != 0 ? decision.slice_ns : options_.default_slice_ns;
+  choice.slice_ns = std::clamp(slice, std::max<uint64_t>(1, options_.min_slice_ns), options_.max_slice_ns);
+  const uint64_t cap =
+      decision.inflight_cap_ns != 0 ? decision.inflight_cap_ns : std::min(choice.slice_ns, options_.default_cap_ns);
+  choice.cap_ns = std::clamp<uint64_t>(cap, 1, options_.max_cap_ns);
+  choice.unit_ns = decision.unit_ns != 0 ? decision.unit_ns : options_.default_unit_ns;
+  choice.linger_ns = std::min(decision.linger_ns, options_.max_wait_ns);
+  choice.never_open = (decision.flags & HAWSER_DECISION_NEVER_OPEN) != 0;
+  return choice;
+}
+
+void PolicyHost::GuardStarvation(const Tenant& chosen) {
+  uint64_t weights = 0;
+  for (const auto& tenant : tenants_.all()) weights += tenant->config.weight;
+  const Tenant* starved = nullptr;
+  uint64_t starved_ns = 0;
+  for (const auto& tenant : tenants_.all()) {
+    if (!tenant->has_work || tenant.get() == &chosen) {
+      tenant->served_others = 0;
+      tenant->waits_since_ns = now_ns_;
+      continue;
+    }
+    const uint64_t waited = now_ns_ - std::max(tenant->waits_since_ns, tenant->since_ns);
+    // A kernel of seconds is not the policy's fault: others must have had two turns each meanwhile.
+    const bool passed_over = ++tenant->served_others > 2 * tenants_.all().size();
+    const uint64_t scale = std::max<uint64_t>(1, weights / tenant->config.weight / 100);
+    if (options_.starvation_ns == 0 || !passed_over || waited <= options_.starvation_ns * scale) continue;
+    starved = tenant.get();
+    starved_ns = waited;
+  }
+  if (starved != nullptr) {
+    Eject("let tenant " + starved->config.name + " starve: it has had work for " + Milliseconds(starved_ns) +
+          " without being chosen");
+  }
+}
+
+bool PolicyHost::InTime(const char* callback) {
+  const bool slow_cpu = options_.callback_cpu_ns != 0 && last_cpu_ns_ > options_.callback_cpu_ns;
+  const bool slow_wall = options_.callback_wall_ns != 0 && last_wall_ns_ > options_.callback_wall_ns;
+  if (!slow_cpu && !slow_wall) {
+    slow_in_a_row_ = 0;
+    return true;
+  }
+  const std::string text = std::string(callback) + "() took " +
+                           (slow_cpu ? Milliseconds(last_cpu_ns_) + " of processor time" : Milliseconds(last_wall_ns_));
+  if (++slow_in_a_row_ < options_.slow_callbacks || is_fallback_) {
+    Emit(PolicyEvent::Kind::kSlow, "policy " + name_ + " is slow: " + text);
+    return true;
+  }
+  Eject("was slow " + std::to_string(slow_in_a_row_) + " times in a row; the last: " + text);
+  return false;
+}
+
+void PolicyHost::Eject(const std::string& reason) {
+  const std::string old = name_;
+  Emit(PolicyEvent::Kind::kEjected, "policy " + old + " was ejected: " + reason + "; fair takes over", Dump());
+  ++ejections_;
+  if (is_fallback_) return;  // Select() then decides by itself; there is nothing better.
+  if (const Status status = Use(PolicyLibrary::Fair(), now_ns_); !status.ok()) {
+    Emit(PolicyEvent::Kind::kLog, "fair could not begin: " + status.text());
+  }
+}
+
+Choice PolicyHost::Fallback() {
+  Choice choice;
+  choice.kind = Choice::Kind::kGrant;
+  for (const auto& tenant : tenants_.all()) {
+    if (tenant->has_work && (choice.who == nullptr || tenant->last_served_ns < choice.who->last_served_ns)) {
+      choice.who = tenant.get();
+    }
+  }
+  choice.slice_ns = options_.default_slice_ns;
+  choice.cap_ns = options_.default_cap_ns;
+  choice.unit_ns = options_.default_unit_ns;
+  return choice;
+}
+
+Tenant* PolicyHost::TakeRevoked() { return tenants_.Find(std::exchange(revoked_, nullptr)); }
+
+std::string PolicyHost::Dump() {
+  std::string own = "null";
+  if (policy_.dump != nullptr) {
+    std::vector<char> text(65536);
+    const size_t length = policy_.dump(state_, text.data(), text.size());
+    if (length > 0 && length < text.size() && std::memchr(text.data(), 0, text.size()) != nullptr) own = text.data();
+  }
+  std::string json = "{\"policy\":";
+  json += Quoted(name_);
+  json += ",\"now_ns\":" + std::to_string(now_ns_);
+  json += ",\"state\":";
+  json += own;
+  json += ",\"tenants\":[";
+  const char* separator = "";
+  for (const auto& tenant : tenants_.all()) {
+    json += separator;
+    json += "{\"id\":" + std::to_string(tenant->id);
+    json += ",\"name\":";
+    json += Quoted(tenant->config.name);
+    json += ",\"weight\":" + std::to_string(tenant->config.weight);
+    json += ",\"state\":" + std::to_string(tenant->state);
+    json += ",\"used_ns\":" + std::to_string(tenant->facts.used_ns);
+    json += ",\"pending_ns\":" + std::to_string(tenant->facts.pending_ns);
+    json += ",\"last_served_ns\":" + std::to_string(tenant->last_served_ns);
+    json += "}";
+    separator = ",";
+  }
+  return json + "]}";
+}
+
+void PolicyHost::Emit(PolicyEvent::Kind kind, std::string text, std::string dump) {
+  if (events_) events_({kind, now_ns_, name_, std::move(text), std::move(dump)});
+}
+
+uint64_t PolicyHost::HostNow(void* ctx) { return static_cast<PolicyHost*>(ctx)->now_ns_; }
+
+void PolicyHost::HostView(void* ctx, const hawser_tenant* handle, hawser_tenant_view* view) {
+  auto* self = static_cast<PolicyHost*>(ctx);
+  const Tenant* tenant = self->tenants_.Find(handle);
+  hawser_tenant_view full{};
+  if (tenant != nullptr) {
+    full.state = tenant->state;
+    full.id = tenant->id;
+    full.weight = tenant->config.weight;
+    full.priority = tenant->config.priority;
+    full.used_ns = tenant->facts.used_ns;
+    full.window_used_ns = tenant->window.Sum(self->now_ns_);
+    full.pending_ns = tenant->facts.pending_ns;
+    full.pending_count = tenant->facts.pending_count;
+    full.inflight_ns = tenant->facts.inflight_ns;
+    full.oldest_arrival_ns = tenant->facts.oldest_arrival_ns;
+    full.runnable_since_ns = tenant->has_work ? tenant->since_ns : 0;
+    full.idle_since_ns = tenant->has_work ? 0 : tenant->since_ns;
+    full.last_served_ns = tenant->last_served_ns;
+    full.unit_ns = tenant->facts.unit_ns;
+    full.last_unit_ns = tenant->facts.last_unit_ns;
+    full.deadline_ns = tenant->facts.deadline_ns;
+    full.mem_resident = tenant->facts.mem_resident;
+    full.mem_total = tenant->facts.mem_total;
+  }
+  const uint32_t size = view->size;
+  if (size < sizeof(size)) return;
+  if (size > sizeof(full)) std::memset(reinterpret_cast<char*>(view) + sizeof(full), 0, size - sizeof(full));
+  full.size = size;
+  std::memcpy(static_cast<void*>(view), &full, std::min<size_t>(size, sizeof(full)));
+}
+
+void* PolicyHost::HostPrivate(void* ctx, hawser_tenant* handle) {
+  Tenant* tenant = static_cast<PolicyHost*>(ctx)->tenants_.Find(handle);
+  return tenant != nullptr && !tenant->private_memory.empty() ? tenant->private_memory.data() : nullptr;
+}
+
+hawser_tenant* PolicyHost::HostNextTenant(void* ctx, hawser_tenant* previous) {
+  return static_cast<PolicyHost*>(ctx)->tenants_.Next(previous, false);
+}
+
+hawser_tenant* PolicyHost::HostNextRunnable(void* ctx, hawser_tenant* previous) {
+  return static_cast<PolicyHost*>(ctx)->tenants_.Next(previous, true);
+}
+
+void PolicyHost::HostRevoke(void* ctx, hawser_tenant* tenant) { static_cast<PolicyHost*>(ctx)->revoked_ = tenant; }
+
+void PolicyHost::HostTimer(void* ctx, uint64_t at_ns) { static_cast<PolicyHost*>(ctx)->timer_ns_ = at_ns; }
+
+const char* PolicyHost::HostSetting(void* ctx, const char* key) {
+  const auto& settings = static_cast<PolicyHost*>(ctx)->options_.settings;
+  const auto found = key != nullptr ? settings.find(key) : settings.end();
+  return found != settings.end() ? found->second.c_str() : nullptr;
+}
+
+void PolicyHost::HostLog(void* ctx, int level, const char* text) {
+  auto* self = static_cast<PolicyHost*>(ctx);
+  if (level <= HAWSER_LOG_INFO && text != nullptr) self->Emit(PolicyEvent::Kind::kLog, text);
+}
+
+}  // namespace hawser::scheduler

@@ -1,0 +1,143 @@
+// SPDX-License-Identifier: Apache-2.0
+// Runs one policy: calls it, checks what it answers, measures what it takes, and puts the built-in `fair` in its place
+// when it fails. It knows no grants: Scheduler asks it, and does what it says.
+//
+// Threading: one thread, the scheduler's. Time is the caller's.
+#ifndef HAWSER_SCHEDULER_CORE_POLICY_HOST_H_
+#define HAWSER_SCHEDULER_CORE_POLICY_HOST_H_
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <optional>
+#include <string>
+
+#include "scheduler/core/policy_library.h"
+#include "scheduler/core/tenant.h"
+
+namespace hawser::scheduler {
+
+/// Something an operator should see.
+struct PolicyEvent {
+  enum class Kind { kLoaded, kSlow, kEjected, kLog, kRunaway };
+  Kind kind;
+  uint64_t at_ns = 0;
+  std::string policy;   ///< Whom it is about; for kRunaway the tenant.
+  std::string text;     ///< What happened, for people.
+  std::string dump;     ///< kEjected: JSON, the policy's state and the tenants' as they were.
+  TenantId tenant = 0;  ///< kRunaway.
+};
+using EventFunction = std::function<void(const PolicyEvent&)>;
+
+struct PolicyHostOptions {
+  std::map<std::string, std::string> settings;  ///< What hawser_host.cfg() answers.
+  uint64_t default_slice_ns = 2'000'000;
+  uint64_t min_slice_ns = 0;            ///< Shorter slices are lengthened to this.
+  uint64_t max_slice_ns = 100'000'000;  ///< Longer ones are cut.
+  uint64_t default_unit_ns = 500'000;
+  uint64_t default_cap_ns = 1'000'000;  ///< Or the slice, if that is shorter.
+  uint64_t max_cap_ns = 20'000'000;
+  uint64_t max_wait_ns = 10'000'000;   ///< Of one answer HAWSER_SELECT_WAIT, and of linger.
+  uint64_t max_idle_ns = 100'000'000;  ///< Of waits in a row, while somebody has work: more is a stall.
+  uint64_t starvation_ns =
+      1'000'000'000;                   ///< 0: no guard. Longer for tenants with less than a hundredth of the weight.
+  uint64_t callback_cpu_ns = 200'000;  ///< Processor time of a callback; 0: not measured.
+  uint64_t callback_wall_ns = 50'000'000;  ///< Passed time of a callback, which counts sleeping; 0: not measured.
+  int slow_callbacks = 3;                  ///< So many in a row end a policy.
+};
+
+/// What to do now.
+struct Choice {
+  enum class Kind { kNobody, kWait, kGrant };
+  Kind kind = Kind::kNobody;
+  Tenant* who = nullptr;
+  uint64_t slice_ns = 0;
+  uint64_t cap_ns = 0;
+  uint64_t unit_ns = 0;  ///< HAWSER_UNIT_WHOLE: do not split.
+  uint64_t linger_ns = 0;
+  uint64_t wait_ns = 0;
+  bool never_open = false;
+};
+
+class PolicyHost {
+ public:
+  PolicyHost(TenantTable& tenants, PolicyHostOptions options, EventFunction events);
+  ~PolicyHost();
+  PolicyHost(const PolicyHost&) = delete;
+  PolicyHost& operator=(const PolicyHost&) = delete;
+
+  /// Begins to run this policy, in place of the one that runs now; tells it who is there. If it cannot be run, the
+  /// old one stays. Until the first success nothing else may be called.
+  wire::Status Use(const PolicyLibrary& library, uint64_t now_ns);
+
+  void Added(Tenant& tenant, uint64_t now_ns);
+  void Removed(Tenant& tenant, uint64_t now_ns);  ///< While the tenant is still in the table.
+  void Configured(Tenant& tenant, uint64_t now_ns);
+  void Runnable(Tenant& tenant, uint64_t now_ns);
+  void Idle(Tenant& tenant, uint64_t now_ns);
+  void Charged(Tenant& tenant, uint64_t gpu_ns, uint32_t why, uint64_t now_ns);
+  bool Preempt(Tenant& running, Tenant& woken, uint64_t now_ns);
+  Tenant* Stage(Tenant& running, uint64_t now_ns);
+  Tenant* MemoryVictim(Tenant& asker, uint64_t bytes, uint64_t now_ns);
+  Tenant* MemoryWinner(uint64_t bytes, uint64_t now_ns);
+  /// The device is free. kNobody: nobody has work.
+  Choice Select(uint64_t now_ns);
+  /// Calls on_timer() if it is due.
+  void Advance(uint64_t now_ns);
+
+  uint64_t timer_ns() const { return timer_ns_; }  ///< UINT64_MAX: none.
+  /// Whom the policy wanted to lose the device during the last calls; null: nobody. Forgets it.
+  Tenant* TakeRevoked();
+
+  const std::string& policy_name() const { return name_; }
+  bool ejected() const { return ejections_ > 0; }
+  uint64_t ejections() const { return ejections_; }
+  std::string Dump();
+
+ private:
+  class Call;
+  struct Running;
+
+  static uint64_t HostNow(void* ctx);
+  static void HostView(void* ctx, const hawser_tenant* tenant, hawser_tenant_view* view);
+  static void* HostPrivate(void* ctx, hawser_tenant* tenant);
+  static hawser_tenant* HostNextTenant(void* ctx, hawser_tenant* previous);
+  static hawser_tenant* HostNextRunnable(void* ctx, hawser_tenant* previous);
+  static void HostRevoke(void* ctx, hawser_tenant* tenant);
+  static void HostTimer(void* ctx, uint64_t at_ns);
+  static const char* HostSetting(void* ctx, const char* key);
+  static void HostLog(void* ctx, int level, const char* text);
+
+  void Stop();
+  bool Tell(Tenant& tenant);
+  /// The policy has failed. Puts `fair` in its place.
+  void Eject(const std::string& reason);
+  /// Looks at the last callback's time; false: the policy was ejected for it.
+  bool InTime(const char* callback);
+  std::optional<std::string> Wrong(int result, const hawser_decision& decision) const;
+  Choice Bounded(const hawser_decision& decision);
+  void GuardStarvation(const Tenant& chosen);
+  Choice Fallback();
+  void Emit(PolicyEvent::Kind kind, std::string text, std::string dump = {});
+
+  TenantTable& tenants_;
+  const PolicyHostOptions options_;
+  const EventFunction events_;
+  hawser_host host_{};
+  std::optional<PolicyLibrary> library_;  ///< Of the policy that runs; keeps it in memory.
+  hawser_policy policy_{};
+  void* state_ = nullptr;
+  std::string name_;
+  bool is_fallback_ = false;
+  uint64_t now_ns_ = 0;
+  uint64_t timer_ns_ = UINT64_MAX;
+  const hawser_tenant* revoked_ = nullptr;
+  uint64_t idle_since_ns_ = UINT64_MAX;  ///< Since when the policy has kept the device idle.
+  uint64_t last_cpu_ns_ = 0, last_wall_ns_ = 0;
+  int slow_in_a_row_ = 0;
+  uint64_t ejections_ = 0;
+};
+
+}  // namespace hawser::scheduler
+
+#endif  // HAWSER_SCHEDULER_CORE_POLICY_HOST_H_

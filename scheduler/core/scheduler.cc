@@ -1,0 +1,240 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "scheduler/core/scheduler.h"
+
+#include <algorithm>
+#include <utility>
+
+using hawser::wire::Status;
+
+namespace hawser::scheduler {
+
+Scheduler::Scheduler(SchedulerOptions options, GrantSink& sink, EventFunction events)
+    : options_(std::move(options)), sink_(sink), events_(events), host_(tenants_, options_.policy, std::move(events)) {}
+
+Status Scheduler::Use(const PolicyLibrary& library, uint64_t now_ns) { return host_.Use(library, now_ns); }
+
+TenantId Scheduler::Add(TenantConfig config, uint64_t now_ns) {
+  Tenant& tenant = tenants_.Add(++last_id_, std::move(config));
+  tenant.since_ns = now_ns;
+  host_.Added(tenant, now_ns);
+  return tenant.id;
+}
+
+void Scheduler::Remove(TenantId id, uint64_t now_ns) {
+  Tenant* tenant = tenants_.Find(id);
+  if (tenant == nullptr) return;
+  if (tenant == holder_) EndGrant(now_ns);
+  if (tenant->has_work) {
+    tenant->has_work = false;
+    tenant->state = HAWSER_TENANT_IDLE;
+    host_.Idle(*tenant, now_ns);
+  }
+  host_.Removed(*tenant, now_ns);
+  departed_used_ns_ += tenant->facts.used_ns;
+  tenants_.Remove(id);
+  ObeyPolicy(now_ns);
+  Dispatch(now_ns);
+}
+
+void Scheduler::Configure(TenantId id, TenantConfig config, uint64_t now_ns) {
+  Tenant* tenant = tenants_.Find(id);
+  if (tenant == nullptr) return;
+  config.weight = std::max(1u, config.weight);
+  tenant->config = std::move(config);
+  host_.Configured(*tenant, now_ns);
+  ObeyPolicy(now_ns);
+}
+
+void Scheduler::Facts(TenantId id, const WorkerFacts& facts, uint64_t now_ns) {
+  Tenant* tenant = tenants_.Find(id);
+  if (tenant == nullptr) return;
+  if (facts.used_ns > tenant->facts.used_ns) {
+    tenant->window.Add(facts.used_ns - tenant->facts.used_ns, now_ns);
+    if (tenant == holder_) progress_at_ns_ = now_ns;
+  }
+  const uint64_t used = std::max(tenant->facts.used_ns, facts.used_ns);
+  tenant->facts = facts;
+  tenant->facts.used_ns = used;
+}
+
+void Scheduler::Runnable(TenantId id, uint64_t now_ns) {
+  Tenant* tenant = tenants_.Find(id);
+  if (tenant == nullptr || tenant->has_work) return;
+  if (holder_ != nullptr && holder_ != tenant && !OthersHaveWork(*holder_)) ChargeAlone(now_ns);
+  tenant->has_work = true;
+  tenant->since_ns = now_ns;
+  if (tenant == holder_) {
+    const uint64_t idle = now_ns - std::min(now_ns, lingers_since_ns_);
+    linger_left_ns_ -= std::min(linger_left_ns_, OthersHaveWork(*tenant) ? idle : 0);
+    lingers_since_ns_ = UINT64_MAX;
+    progress_at_ns_ = now_ns;
+  } else {
+    tenant->state = HAWSER_TENANT_RUNNABLE;
+    tenant->waits_since_ns = now_ns;
+    tenant->served_others = 0;
+  }
+  host_.Runnable(*tenant, now_ns);
+  if (holder_ == nullptr) {
+    Dispatch(now_ns);
+  } else if (holder_ != tenant && !draining_) {
+    if (grant_.kind == Grant::Kind::kOpen || host_.Preempt(*holder_, *tenant, now_ns)) {
+      Revoke(now_ns);
+    } else {
+      CheckLinger(now_ns);
+    }
+  }
+  ObeyPolicy(now_ns);
+}
+
+void Scheduler::Idle(TenantId id, uint64_t now_ns) {
+  Tenant* tenant = tenants_.Find(id);
+  if (tenant == nullptr || !tenant->has_work) return;
+  tenant->has_work = false;
+  tenant->since_ns = now_ns;
+  if (tenant != holder_) tenant->state = HAWSER_TENANT_IDLE;
+  host_.Idle(*tenant, now_ns);
+  if (tenant == holder_) {
+    lingers_since_ns_ = now_ns;
+    CheckLinger(now_ns);
+  }
+  ObeyPolicy(now_ns);
+}
+
+void Scheduler::Drained(TenantId id, uint64_t now_ns) {
+  Tenant* tenant = tenants_.Find(id);
+  if (tenant == nullptr || tenant != holder_) return;
+  EndGrant(now_ns);
+  ObeyPolicy(now_ns);
+  Dispatch(now_ns);
+}
+
+void Scheduler::EndGrant(uint64_t now_ns) {
+  Tenant& tenant = *holder_;
+  holder_ = nullptr;
+  draining_ = false;
+  lingers_since_ns_ = UINT64_MAX;
+  tenant.state = tenant.has_work ? HAWSER_TENANT_RUNNABLE : HAWSER_TENANT_IDLE;
+  tenant.last_served_ns = now_ns;
+  tenant.waits_since_ns = now_ns;
+  ++tenant.grants;
+  const uint64_t used = tenant.facts.used_ns - charge_base_ns_;
+  if (used == 0) return;
+  tenant.longest_charge_ns = std::max(tenant.longest_charge_ns, used);
+  const bool overrun = grant_.kind == Grant::Kind::kSlice && used > grant_.slice_ns;
+  host_.Charged(tenant, used, overrun ? uint32_t{HAWSER_CHARGE_OVERRUN} : 0u, now_ns);
+}
+
+void Scheduler::ChargeAlone(uint64_t now_ns) {
+  if (grant_.kind != Grant::Kind::kOpen || draining_) return;
+  const uint64_t used = holder_->facts.used_ns - charge_base_ns_;
+  if (used == 0) return;
+  charge_base_ns_ += used;
+  host_.Charged(*holder_, used, HAWSER_CHARGE_ALONE, now_ns);
+}
+
+void Scheduler::Advance(uint64_t now_ns) {
+  host_.Advance(now_ns);
+  ObeyPolicy(now_ns);
+  if (holder_ != nullptr) {
+    CheckLinger(now_ns);
+    const bool stuck = options_.max_unit_ns != 0 && !runaway_told_ && lingers_since_ns_ == UINT64_MAX &&
+                       now_ns >= progress_at_ns_ + options_.max_unit_ns && OthersHaveWork(*holder_);
+    if (stuck) {
+      runaway_told_ = true;
+      if (events_) {
+        events_(
+            {PolicyEvent::Kind::kRunaway, now_ns, holder_->config.name,
+             "tenant " + holder_->config.name + " has kept the device busy with one piece for longer than the limit",
+             "", holder_->id});
+      }
+    }
+  } else if (now_ns >= wait_until_ns_) {
+    Dispatch(now_ns);
+  }
+}
+
+uint64_t Scheduler::next_wake_ns() const {
+  uint64_t wake = host_.timer_ns();
+  if (holder_ == nullptr) return std::min(wake, wait_until_ns_);
+  if (draining_ || OthersHaveWork(*holder_)) {
+    if (!draining_ && lingers_since_ns_ != UINT64_MAX) wake = std::min(wake, lingers_since_ns_ + linger_left_ns_);
+    if (options_.max_unit_ns != 0 && !runaway_told_ && lingers_since_ns_ == UINT64_MAX) {
+      wake = std::min(wake, progress_at_ns_ + options_.max_unit_ns);
+    }
+  }
+  return wake;
+}
+
+void Scheduler::Dispatch(uint64_t now_ns) {
+  if (holder_ != nullptr) return;
+  if (wait_until_ns_ != UINT64_MAX) {
+    waited_ns_ += now_ns - waits_since_ns_;
+    wait_until_ns_ = UINT64_MAX;
+  }
+  const Choice choice = host_.Select(now_ns);
+  if (choice.kind == Choice::Kind::kGrant) {
+    Give(choice, now_ns);
+  } else if (choice.kind == Choice::Kind::kWait) {
+    wait_until_ns_ = now_ns + choice.wait_ns;
+    waits_since_ns_ = now_ns;
+  }
+  host_.TakeRevoked();  // Nobody had the device when it was said.
+}
+
+void Scheduler::Give(const Choice& choice, uint64_t now_ns) {
+  holder_ = choice.who;
+  holder_->state = HAWSER_TENANT_GRANTED;
+  grant_ = {};
+  grant_.epoch = ++last_epoch_;
+  if (!choice.never_open && IsAlone(*holder_, now_ns)) {
+    grant_.kind = Grant::Kind::kOpen;
+    grant_.cap_ns = options_.open_cap_ns;
+    grant_.unit_ns = HAWSER_UNIT_WHOLE;
+  } else {
+    grant_.slice_ns = choice.slice_ns;
+    grant_.cap_ns = choice.cap_ns;
+    grant_.unit_ns = choice.unit_ns;
+  }
+  draining_ = false;
+  charge_base_ns_ = holder_->facts.used_ns;
+  linger_left_ns_ = choice.linger_ns;
+  lingers_since_ns_ = UINT64_MAX;
+  progress_at_ns_ = now_ns;
+  runaway_told_ = false;
+  sink_.Give(holder_->id, grant_);
+  if (OthersHaveWork(*holder_)) {
+    const Tenant* next = host_.Stage(*holder_, now_ns);
+    if (next != nullptr && next != holder_ && next->has_work) sink_.Stage(next->id);
+  }
+}
+
+void Scheduler::Revoke(uint64_t now_ns) {
+  if (holder_ == nullptr || draining_) return;
+  (void)now_ns;
+  draining_ = true;
+  holder_->state = HAWSER_TENANT_DRAINING;
+  sink_.Revoke(holder_->id);
+}
+
+void Scheduler::CheckLinger(uint64_t now_ns) {
+  if (holder_ == nullptr || draining_ || lingers_since_ns_ == UINT64_MAX || !OthersHaveWork(*holder_)) return;
+  if (now_ns >= lingers_since_ns_ + linger_left_ns_) Revoke(now_ns);
+}
+
+void Scheduler::ObeyPolicy(uint64_t now_ns) {
+  const Tenant* tenant = host_.TakeRevoked();
+  if (tenant != nullptr && tenant == holder_ && grant_.kind == Grant::Kind::kSlice) Revoke(now_ns);
+}
+
+bool Scheduler::OthersHaveWork(const Tenant& tenant) const {
+  return std::any_of(tenants_.all().begin(), tenants_.all().end(),
+                     [&](const auto& other) { return other.get() != &tenant && other->has_work; });
+}
+
+bool Scheduler::IsAlone(const Tenant& tenant, uint64_t now_ns) const {
+  return std::none_of(tenants_.all().begin(), tenants_.all().end(), [&](const auto& other) {
+    return other.get() != &tenant && (other->has_work || now_ns - other->since_ns < options_.alone_after_ns);
+  });
+}
+
+}  // namespace hawser::scheduler

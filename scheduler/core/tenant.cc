@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "scheduler/core/tenant.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace hawser::scheduler {
+
+void UsageWindow::Add(uint64_t used_ns, uint64_t now_ns) {
+  const uint64_t index = now_ns / kBucketNs;
+  Bucket& bucket = buckets_[index % kBuckets];
+  if (bucket.index != index) bucket = {index, 0};
+  bucket.used_ns += used_ns;
+}
+
+uint64_t UsageWindow::Sum(uint64_t now_ns) const {
+  const uint64_t newest = now_ns / kBucketNs;
+  uint64_t sum = 0;
+  for (const Bucket& bucket : buckets_) {
+    if (bucket.index != UINT64_MAX && bucket.index <= newest && newest - bucket.index < kBuckets) sum += bucket.used_ns;
+  }
+  return sum;
+}
+
+Tenant& TenantTable::Add(TenantId id, TenantConfig config) {
+  auto tenant = std::make_unique<Tenant>();
+  tenant->id = id;
+  tenant->config = std::move(config);
+  tenant->config.weight = std::max(1u, tenant->config.weight);
+  tenants_.push_back(std::move(tenant));
+  return *tenants_.back();
+}
+
+void TenantTable::Remove(TenantId id) {
+  std::erase_if(tenants_, [id](const auto& tenant) { return tenant->id == id; });
+}
+
+Tenant* TenantTable::Find(TenantId id) {
+  for (const auto& tenant : tenants_) {
+    if (tenant->id == id) return tenant.get();
+  }
+  return nullptr;
+}
+
+Tenant* TenantTable::Find(const hawser_tenant* handle) {
+  for (const auto& tenant : tenants_) {
+    if (tenant.get() == handle) return tenant.get();
+  }
+  return nullptr;
+}
+
+Tenant* TenantTable::Next(const hawser_tenant* previous, bool with_work_only) {
+  bool after = previous == nullptr;
+  for (const auto& tenant : tenants_) {
+    if (after && (!with_work_only || tenant->has_work)) return tenant.get();
+    if (tenant.get() == previous) after = true;
+  }
+  return nullptr;
+}
+
+}  // namespace hawser::scheduler
