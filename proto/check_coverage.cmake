@@ -3,6 +3,6 @@
 execute_process(COMMAND ${CMAKE_COMMAND} -E compare_files ${GENERATED} ${CHECKED_IN} RESULT_VARIABLE different
   OUTPUT_QUIET ERROR_QUIET)
 if(different)
-  message(FATAL_ERROR "docs/opencl-coverage.md is not what the description says. To update it:\n"
+  message(FATAL_ERROR "${CHECKED_IN} is not what the description says. To update it:\n"
     "  cmake --build ${BUILD} --target update-coverage")
 endif()

@@ -53,6 +53,10 @@ namespace hawser::opencl {
 void AddSeeds(proto::SeedSink& sink);
 }  // namespace hawser::opencl
 
+namespace hawser::cuda {
+void AddSeeds(proto::SeedSink& sink);
+}  // namespace hawser::cuda
+
 namespace hawser::session {
 void AddSeeds(proto::SeedSink& sink);
 }  // namespace hawser::session

@@ -15,6 +15,7 @@ int main(int argc, char** argv) {
   }
   hawser::proto::SeedSink sink;
   hawser::opencl::AddSeeds(sink);
+  hawser::cuda::AddSeeds(sink);
   hawser::session::AddSeeds(sink);
   for (const hawser::proto::Seed& seed : sink.seeds()) {
     const std::filesystem::path folder = std::filesystem::path(argv[1]) / seed.folder;

@@ -12,8 +12,8 @@ constexpr int kBatch = 64;
 }  // namespace
 
 CommandPump::CommandPump(wire::Channel* channel, wire::SpinPolicy spin, ReplyTable* replies, Stats* stats,
-                         LossListener* loss)
-    : channel_(channel), spin_(spin), replies_(replies), stats_(stats), loss_(loss), reader_(channel) {}
+                         LossListener* loss, const Api& api)
+    : channel_(channel), spin_(spin), replies_(replies), stats_(stats), loss_(loss), api_(api), reader_(channel) {}
 
 Pump::Outcome CommandPump::Deliver() {
   for (int frames = 0; frames < kBatch; ++frames) {
@@ -43,15 +43,15 @@ void CommandPump::Dispatch(const wire::FrameHeader& header, wire::Bytes payload)
     if (ReplySink* sink = replies_->Take(header.seq)) {
       sink->OnReply(payload);
     } else {
-      Log(LogLevel::kDebug, "an answer to %s (command %llu) that nobody waits for", opencl::OpcodeName(header.opcode),
+      Log(LogLevel::kDebug, "an answer to %s (command %llu) that nobody waits for", api_.opcode_name(header.opcode),
           static_cast<unsigned long long>(header.seq));
     }
     return;
   }
-  if (header.opcode == static_cast<uint16_t>(opencl::Opcode::kSessionLost)) {
-    opencl::SessionLost notice;
+  if (header.opcode == api_.session_lost) {
     wire::Reader reader(payload);
-    (void)End(notice.Decode(reader) ? std::string(notice.reason) : "the server ended the session without a reason");
+    const std::string reason(reader.GetString());
+    (void)End(!reader.failed() ? reason : "the server ended the session without a reason");
     return;
   }
   if (NoticeSink* sink = notice_sink()) sink->OnNotice(header.opcode, payload);

@@ -6,6 +6,7 @@
 #include <atomic>
 #include <string>
 
+#include "interposer/core/api.h"
 #include "interposer/core/receiver.h"
 #include "interposer/core/reply_table.h"
 #include "interposer/core/session.h"
@@ -27,7 +28,8 @@ class LossListener {
 class CommandPump final : public Pump {
  public:
   /// All borrowed. `life_over` becomes true when the session is over.
-  CommandPump(wire::Channel* channel, wire::SpinPolicy spin, ReplyTable* replies, Stats* stats, LossListener* loss);
+  CommandPump(wire::Channel* channel, wire::SpinPolicy spin, ReplyTable* replies, Stats* stats, LossListener* loss,
+              const Api& api);
 
   Outcome Deliver() override;
   void Park(bool spin) override;
@@ -48,6 +50,7 @@ class CommandPump final : public Pump {
   ReplyTable* const replies_;
   Stats* const stats_;
   LossListener* const loss_;
+  const Api& api_;
   wire::FrameReader reader_;
   std::atomic<NoticeSink*> notices_{nullptr};
   std::atomic<bool> closed_{false};

@@ -23,21 +23,27 @@ inline void Bump(std::atomic<uint64_t>& counter, uint64_t by) {
   counter.store(counter.load(std::memory_order_relaxed) + by, std::memory_order_relaxed);
 }
 
-bool Encode(const Command& command, std::byte* payload) {
+}  // namespace
+
+bool CommandStream::Encode(const Command& command, std::byte* payload) const {
   wire::Writer writer(payload, command.size);
   command.encode(command.message, writer);
   if (!writer.failed() && writer.written() == command.size) [[likely]]
     return true;
   Log(LogLevel::kError, "%s cannot be sent: its size changed while it was encoded (%zu bytes announced, %zu written)",
-      opencl::OpcodeName(command.opcode), command.size, writer.written());
+      api_.opcode_name(command.opcode), command.size, writer.written());
   return false;
 }
 
-}  // namespace
-
 CommandStream::CommandStream(wire::Channel* channel, bool gathers, ReplyTable* replies, Stats* stats,
-                             CommandTrace* trace, StreamEvents* events)
-    : channel_(channel), gathers_(gathers), replies_(replies), stats_(stats), trace_(trace), events_(events) {}
+                             CommandTrace* trace, StreamEvents* events, const Api& api)
+    : channel_(channel),
+      gathers_(gathers),
+      replies_(replies),
+      stats_(stats),
+      trace_(trace),
+      events_(events),
+      api_(api) {}
 
 bool CommandStream::Send(const Command& command, ReplySink* sink) {
   const size_t size = sizeof(FrameHeader) + command.size;
@@ -55,7 +61,7 @@ bool CommandStream::Send(const Command& command, ReplySink* sink) {
 bool CommandStream::SendLarge(const Command& command, ReplySink* sink) {
   if (command.size > wire::kMaxFramePayload) {
     Log(LogLevel::kError, "%s cannot be sent: %zu bytes are more than the %u that one command may have",
-        opencl::OpcodeName(command.opcode), command.size, wire::kMaxFramePayload);
+        api_.opcode_name(command.opcode), command.size, wire::kMaxFramePayload);
     return false;
   }
   if (closed_.load(std::memory_order_acquire)) return false;

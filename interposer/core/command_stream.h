@@ -14,6 +14,7 @@
 #include <mutex>
 #include <vector>
 
+#include "interposer/core/api.h"
 #include "interposer/core/command_trace.h"
 #include "interposer/core/reply_table.h"
 #include "interposer/core/session.h"
@@ -50,7 +51,7 @@ class CommandStream {
  public:
   /// All borrowed; `trace` may be null. `gathers`: the channel keeps bytes until a flush (sockets).
   CommandStream(wire::Channel* channel, bool gathers, ReplyTable* replies, Stats* stats, CommandTrace* trace,
-                StreamEvents* events);
+                StreamEvents* events, const Api& api);
 
   /// Numbers and sends a command; `sink` (may be null) is registered before the server can see it.
   /// False: nothing was sent and the sink will not be called.
@@ -68,6 +69,7 @@ class CommandStream {
  private:
   static constexpr size_t kStackFrame = 512;
 
+  bool Encode(const Command& command, std::byte* payload) const;
   bool SendLarge(const Command& command, ReplySink* sink);
   bool Write(const Command& command, std::byte* frame, size_t size, ReplySink* sink);
   bool WriteRest(wire::Bytes rest);
@@ -84,6 +86,7 @@ class CommandStream {
   Stats* const stats_;
   CommandTrace* const trace_;
   StreamEvents* const events_;
+  const Api& api_;
 
   std::atomic<bool> closed_{false};
   std::atomic<bool> unflushed_{false};  ///< Written under the mutex.

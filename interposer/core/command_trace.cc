@@ -9,11 +9,10 @@
 #include <cstring>
 
 #include "interposer/core/log.h"
-#include "proto/opencl/trace.h"
 
 namespace hawser::guest {
 
-std::unique_ptr<CommandTrace> CommandTrace::Open(const std::string& path) {
+std::unique_ptr<CommandTrace> CommandTrace::Open(const std::string& path, const Api& api) {
   if (path.empty()) return nullptr;
   wire::Fd fd(::open(path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666));
   if (!fd.valid()) {
@@ -21,7 +20,7 @@ std::unique_ptr<CommandTrace> CommandTrace::Open(const std::string& path) {
         std::strerror(errno));
     return nullptr;
   }
-  return std::unique_ptr<CommandTrace>(new CommandTrace(std::move(fd)));
+  return std::unique_ptr<CommandTrace>(new CommandTrace(std::move(fd), api));
 }
 
 void CommandTrace::Add(uint64_t seq, uint16_t opcode, wire::Bytes payload) {
@@ -29,7 +28,7 @@ void CommandTrace::Add(uint64_t seq, uint16_t opcode, wire::Bytes payload) {
   char head[64];
   const int size = std::snprintf(head, sizeof(head), "%.6f #%llu ", time.count(), static_cast<unsigned long long>(seq));
   std::string line(head, static_cast<size_t>(size));
-  line += opencl::Trace(opcode, payload);
+  line += api_.trace(opcode, payload);
   line += '\n';
   (void)!::write(fd_.get(), line.data(), line.size());
 }

@@ -8,6 +8,7 @@
 #include <memory>
 #include <string>
 
+#include "interposer/core/api.h"
 #include "wire/codec.h"
 #include "wire/socket.h"
 
@@ -17,14 +18,15 @@ namespace hawser::guest {
 class CommandTrace {
  public:
   /// Null when the path is empty or cannot be written (logged).
-  static std::unique_ptr<CommandTrace> Open(const std::string& path);
+  static std::unique_ptr<CommandTrace> Open(const std::string& path, const Api& api);
 
   void Add(uint64_t seq, uint16_t opcode, wire::Bytes payload);
 
  private:
-  explicit CommandTrace(wire::Fd fd) : fd_(std::move(fd)), start_(std::chrono::steady_clock::now()) {}
+  CommandTrace(wire::Fd fd, const Api& api) : fd_(std::move(fd)), api_(api), start_(std::chrono::steady_clock::now()) {}
 
   const wire::Fd fd_;
+  const Api& api_;
   const std::chrono::steady_clock::time_point start_;
 };
 

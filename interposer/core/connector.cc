@@ -18,7 +18,6 @@
 #include <vector>
 
 #include "interposer/core/log.h"
-#include "proto/opencl/opcodes.h"
 #include "proto/session/messages.h"
 #include "wire/deadline.h"
 #include "wire/frame.h"
@@ -61,8 +60,9 @@ Status SendHello(int socket, const wire::Endpoint& endpoint, uint32_t channel, c
                  const Environment& environment) {
   session::Hello hello;
   hello.magic = kMagic;
-  hello.version = opencl::kProtocolVersion;
-  hello.description = opencl::kDescriptionHash;
+  hello.version = environment.api->version;
+  hello.description = environment.api->description;
+  hello.api = static_cast<uint32_t>(environment.api->number);
   hello.transport = static_cast<uint32_t>(endpoint.transport);
   hello.channel = channel;
   hello.nonce = nonce;
@@ -152,7 +152,7 @@ Result<wire::Bytes> WelcomeReader::Read() {
 }
 
 /// The first three fields keep their places for ever; the rest is read only if both sides are of the same build.
-Status CheckWelcome(wire::Bytes payload, const std::string& who, session::Welcome* welcome) {
+Status CheckWelcome(wire::Bytes payload, const std::string& who, const Api& api, session::Welcome* welcome) {
   wire::Reader head(payload);
   const auto magic = head.Get<uint32_t>();
   const auto version = head.Get<uint32_t>();
@@ -160,11 +160,11 @@ Status CheckWelcome(wire::Bytes payload, const std::string& who, session::Welcom
   if (head.failed() || magic != kMagic) return Status(Code::kProtocol, who + " does not answer like a Hawser server");
   wire::Reader reader(payload);
   const bool decoded = welcome->Decode(reader) && reader.Done();
-  if (version != opencl::kProtocolVersion || description != opencl::kDescriptionHash) {
+  if (version != api.version || description != api.description) {
     return Status(Code::kRefused, who + " is of another build: it speaks protocol " + std::to_string(version) +
                                       ", description " + Hex(description) + "; this library speaks protocol " +
-                                      std::to_string(opencl::kProtocolVersion) + ", description " +
-                                      Hex(opencl::kDescriptionHash) + ". Install the same version on both sides");
+                                      std::to_string(api.version) + ", description " + Hex(api.description) +
+                                      ". Install the same version on both sides");
   }
   if (!decoded) return Status(Code::kProtocol, who + " sent a welcome that cannot be read");
   if (!welcome->accepted) {
@@ -234,7 +234,7 @@ Result<Connection> Connect(const Environment& environment, const ConnectTimeouts
   Result<wire::Bytes> payload = reader.Read();
   if (!payload.ok()) return trouble.ok() ? payload.status() : trouble;
   session::Welcome welcome;
-  if (Status status = CheckWelcome(*payload, who, &welcome); !status.ok()) return status;
+  if (Status status = CheckWelcome(*payload, who, *environment.api, &welcome); !status.ok()) return status;
   if (!trouble.ok()) return trouble;
   if (!reader.from_command()) return Status(Code::kProtocol, who + " sent its welcome on the bulk connection");
 

@@ -20,8 +20,8 @@ bool Flag(const char* name) {
 
 }  // namespace
 
-Environment Environment::Read() {
-  Environment environment;
+Environment Environment::Read(const Api& api) {
+  Environment environment{.api = &api};  // So that no library links the default.
   environment.server = Text("HAWSER_SERVER");
   environment.token = Text("HAWSER_TOKEN");
   environment.strict = Flag("HAWSER_STRICT");

@@ -23,7 +23,7 @@ class IdPools {
   void Free(wire::Id id);
 
  private:
-  static constexpr size_t kTypes = 16;  ///< More than the description has.
+  static constexpr size_t kTypes = 32;  ///< More than the description has.
   struct alignas(64) Pool {
     explicit Pool(uint8_t type) : ids(type) {}
     std::mutex mutex;

@@ -67,8 +67,8 @@ std::string Advice(const wire::Status& status, const std::string& server) {
   }
 }
 
-Session* ConnectNow() {
-  const Environment environment = Environment::Read();
+Session* ConnectNow(const Api& api) {
+  const Environment environment = Environment::Read(api);
   if (environment.server.empty() || environment.in_worker) return nullptr;
   std::lock_guard lock(g_connect);
   if (Session* session = g_session.load(std::memory_order_acquire)) return session;
@@ -91,9 +91,9 @@ Session* ConnectNow() {
 
 }  // namespace
 
-Session* Session::Current() {
+Session* Session::Current(const Api& api) {
   Session* session = g_session.load(std::memory_order_acquire);
-  return session != nullptr ? session : ConnectNow();
+  return session != nullptr ? session : ConnectNow(api);
 }
 
 Session* Session::IfConnected() { return g_session.load(std::memory_order_acquire); }

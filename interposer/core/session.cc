@@ -8,10 +8,10 @@ namespace hawser::guest {
 
 Session::Session() = default;
 
-int32_t Session::SendEncoded(opencl::Opcode opcode, size_t size, EncodeFunction encode, const void* message,
-                             ReplySink* sink, uint64_t transfer) {
-  Command command{static_cast<uint16_t>(opcode), 0, size, encode, message};
-  if (!strict_ || sink != nullptr || opencl::HasReply(opcode) || Receiver::DeliveringHere()) [[likely]] {
+int32_t Session::SendEncoded(CallFacts call, size_t size, EncodeFunction encode, const void* message, ReplySink* sink,
+                             uint64_t transfer) {
+  Command command{call.opcode, 0, size, encode, message};
+  if (!strict_ || sink != nullptr || call.has_reply || Receiver::DeliveringHere()) [[likely]] {
     return impl_->stream.Send(command, sink) ? 0 : lost_code();
   }
   command.flags = wire::kWantStatus;
@@ -28,16 +28,16 @@ int32_t Session::SendEncoded(opencl::Opcode opcode, size_t size, EncodeFunction 
   return lost_code();
 }
 
-int32_t Session::SendAndWaitEncoded(opencl::Opcode opcode, size_t size, EncodeFunction encode, const void* message) {
-  const Command command{static_cast<uint16_t>(opcode), wire::kWantStatus, size, encode, message};
+int32_t Session::SendAndWaitEncoded(CallFacts call, size_t size, EncodeFunction encode, const void* message) {
+  const Command command{call.opcode, wire::kWantStatus, size, encode, message};
   Verdict verdict;
   return impl_->stream.Send(command, &verdict) ? impl_->Await(verdict) : lost_code();
 }
 
-int32_t Session::CallEncoded(opencl::Opcode opcode, size_t size, EncodeFunction encode, const void* message,
+int32_t Session::CallEncoded(CallFacts call, size_t size, EncodeFunction encode, const void* message,
                              std::vector<std::byte>* payload) {
   KeptReply reply(payload);
-  if (const int32_t error = SendEncoded(opcode, size, encode, message, &reply, 0); error != 0) return error;
+  if (const int32_t error = SendEncoded(call, size, encode, message, &reply, 0); error != 0) return error;
   return WaitUntil([&reply] { return reply.done(); });
 }
 
@@ -51,8 +51,8 @@ int32_t Session::WaitBulkUntilErased(bool (*done)(void*), void* context) {
   return impl_->Wait(impl_->bulk_receiver, done, context);
 }
 
-int32_t Session::MalformedReply(opencl::Opcode opcode) {
-  if (!lost()) impl_->End(std::string("the server's answer to ") + opencl::OpcodeName(opcode) + " cannot be read");
+int32_t Session::MalformedReply(uint16_t opcode) {
+  if (!lost()) impl_->End(std::string("the server's answer to ") + impl_->api.opcode_name(opcode) + " cannot be read");
   return lost_code();
 }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The guest's end of a session: one ordered command stream for all threads of the process, answers and
-// notices, bulk data, and what happens when the server goes away. Knows no OpenCL call by name.
+// notices, bulk data, and what happens when the server goes away. Knows no call of an API by name.
 //
 // Who owns what
 //   stream mutex    the command channel's sending side and the command counter. Held while one command is
@@ -33,8 +33,7 @@
 #include <type_traits>
 #include <vector>
 
-#include "proto/opencl/messages.h"
-#include "proto/opencl/opcodes.h"
+#include "interposer/core/api.h"
 #include "wire/codec.h"
 #include "wire/id.h"
 #include "wire/status.h"
@@ -71,7 +70,7 @@ class BulkSink {
     (void)offset;
     (void)size;
   }
-  /// All bytes are there (0), or the transfer failed (an OpenCL error code).
+  /// All bytes are there (0), or the transfer failed (the API's error code; lost_code() when the session is over).
   virtual void OnEnd(int32_t status) = 0;
 
  protected:
@@ -88,7 +87,8 @@ class Session {
   /// The process's session; connects on first use to $HAWSER_SERVER (token: $HAWSER_TOKEN). Null when there is no
   /// server: not configured, unreachable, refusing (said once on stderr, with what to do). In the child of a fork()
   /// the parent's session is abandoned and the next call connects afresh.
-  static Session* Current();
+  /// A process has one session for each API library that it loaded: the first caller's `api` counts in this one.
+  static Session* Current(const Api& api = OpenClApi());
   /// The current session if there is one already; never connects.
   static Session* IfConnected();
 
@@ -97,34 +97,35 @@ class Session {
   /// when the command's data follows as a bulk transfer, SendBulk waits and returns the status instead. (A call with
   /// a reply of its own is sent with SendForReply or Call, or, when it is answered on the bulk channel, not waited
   /// for.) Otherwise 0, or lost_code() when the session is over. Within delivery it never waits.
-  template <typename Message>
-  int32_t Send(opencl::Opcode opcode, const Message& message) {
-    return SendEncoded(opcode, message.SizeOf(), &EncodeThunk<Message>, &message, nullptr, FollowingTransfer(message));
+  template <typename Opcode, typename Message>
+  int32_t Send(Opcode opcode, const Message& message) {
+    return SendEncoded(OpcodeFacts(opcode), message.SizeOf(), &EncodeThunk<Message>, &message, nullptr,
+                       FollowingTransfer(message));
   }
   template <typename Message>
   int32_t Send(const Message& message) {
-    return Send(opencl::OpcodeOf<Message>::value, message);
+    return Send(Message::kOpcode, message);
   }
   /// Sends a command that has no reply of its own and waits for the server's verdict (kWantStatus), as Send does in
-  /// strict mode: 0, an OpenCL error, or lost_code(). Not within delivery.
+  /// strict mode: 0, the API's error, or lost_code(). Not within delivery.
   template <typename Message>
   int32_t SendAndWait(const Message& message) {
-    return SendAndWaitEncoded(opencl::OpcodeOf<Message>::value, message.SizeOf(), &EncodeThunk<Message>, &message);
+    return SendAndWaitEncoded(OpcodeFacts(Message::kOpcode), message.SizeOf(), &EncodeThunk<Message>, &message);
   }
   /// Sends a command whose reply goes to `sink` (delivered by whichever thread receives). Does not wait.
   /// Not 0: nothing was sent and the sink will not be called.
-  template <typename Message>
-  int32_t SendForReply(opencl::Opcode opcode, const Message& message, ReplySink* sink) {
-    return SendEncoded(opcode, message.SizeOf(), &EncodeThunk<Message>, &message, sink, 0);
+  template <typename Opcode, typename Message>
+  int32_t SendForReply(Opcode opcode, const Message& message, ReplySink* sink) {
+    return SendEncoded(OpcodeFacts(opcode), message.SizeOf(), &EncodeThunk<Message>, &message, sink, 0);
   }
   /// Sends a command and waits for its reply, whose payload is kept in `payload`. 0 or lost_code().
-  template <typename Message>
-  int32_t Call(opencl::Opcode opcode, const Message& message, std::vector<std::byte>* payload) {
-    return CallEncoded(opcode, message.SizeOf(), &EncodeThunk<Message>, &message, payload);
+  template <typename Opcode, typename Message>
+  int32_t Call(Opcode opcode, const Message& message, std::vector<std::byte>* payload) {
+    return CallEncoded(OpcodeFacts(opcode), message.SizeOf(), &EncodeThunk<Message>, &message, payload);
   }
   /// As Call, for replies of fixed size: decodes into `reply`, which must hold no views.
-  template <typename Message, typename Reply>
-  int32_t CallInto(opencl::Opcode opcode, const Message& message, Reply* reply);
+  template <typename Opcode, typename Message, typename Reply>
+  int32_t CallInto(Opcode opcode, const Message& message, Reply* reply);
 
   /// Hands everything that was sent to the server. Cheap when nothing is kept. May wait for room in the channel.
   void Flush();
@@ -185,7 +186,8 @@ class Session {
   uint32_t inline_limit() const { return inline_limit_; }
   bool strict() const { return strict_; }
   bool lost() const { return life_.load(std::memory_order_acquire) != Life::kAlive; }
-  /// What calls return once the session is over: CL_DEVICE_NOT_AVAILABLE.
+  /// What calls return once the session is over: CL_DEVICE_NOT_AVAILABLE. CUDA's errors are positive: its guest
+  /// library turns this one into one of them.
   static constexpr int32_t lost_code() { return -2; }
   void SetNoticeSink(NoticeSink* sink);
   Stats& stats() { return stats_; }
@@ -219,15 +221,24 @@ class Session {
       return 0;
     }
   }
-  int32_t SendEncoded(opencl::Opcode opcode, size_t size, EncodeFunction encode, const void* message, ReplySink* sink,
+  /// An opcode of any API.
+  struct CallFacts {
+    uint16_t opcode;
+    bool has_reply;
+  };
+  template <typename Opcode>
+  static constexpr CallFacts OpcodeFacts(Opcode opcode) {
+    return {static_cast<uint16_t>(opcode), HasReply(opcode)};  // The description's, found by the enum's namespace.
+  }
+  int32_t SendEncoded(CallFacts call, size_t size, EncodeFunction encode, const void* message, ReplySink* sink,
                       uint64_t transfer);
-  int32_t SendAndWaitEncoded(opencl::Opcode opcode, size_t size, EncodeFunction encode, const void* message);
-  int32_t CallEncoded(opencl::Opcode opcode, size_t size, EncodeFunction encode, const void* message,
+  int32_t SendAndWaitEncoded(CallFacts call, size_t size, EncodeFunction encode, const void* message);
+  int32_t CallEncoded(CallFacts call, size_t size, EncodeFunction encode, const void* message,
                       std::vector<std::byte>* payload);
   int32_t WaitUntilErased(bool (*done)(void*), void* context);
   int32_t WaitBulkUntilErased(bool (*done)(void*), void* context);
   /// The server's answer cannot be decoded: the session ends. Returns lost_code().
-  int32_t MalformedReply(opencl::Opcode opcode);
+  int32_t MalformedReply(uint16_t opcode);
 
   Impl* impl_ = nullptr;  // Never destroyed, like the session.
   std::byte* heap_base_ = nullptr;
@@ -238,13 +249,15 @@ class Session {
   Stats stats_;
 };
 
-template <typename Message, typename Reply>
-int32_t Session::CallInto(opencl::Opcode opcode, const Message& message, Reply* reply) {
+template <typename Opcode, typename Message, typename Reply>
+int32_t Session::CallInto(Opcode opcode, const Message& message, Reply* reply) {
   std::vector<std::byte> payload;
   const int32_t error = Call(opcode, message, &payload);
   if (error != 0) return error;
   wire::Reader reader(payload);
-  return reply->Decode(reader) ? 0 : MalformedReply(opcode);  // A refusal may be longer than the reply.
+  return reply->Decode(reader)
+             ? 0
+             : MalformedReply(static_cast<uint16_t>(opcode));  // A refusal may be longer than the reply.
 }
 
 }  // namespace hawser::guest

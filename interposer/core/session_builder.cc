@@ -18,7 +18,8 @@ wire::Result<Session*> SessionBuilder::Connect(const Environment& environment, c
   session->heap_size_ = connection->heap_size;
   session->inline_limit_ = connection->inline_limit;
   session->strict_ = environment.strict;
-  session->impl_ = new Session::Impl(session, std::move(*connection), CommandTrace::Open(environment.trace_file));
+  session->impl_ = new Session::Impl(session, *environment.api, std::move(*connection),
+                                     CommandTrace::Open(environment.trace_file, *environment.api));
   return session;
 }
 

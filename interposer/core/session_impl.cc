@@ -17,18 +17,19 @@ wire::SpinPolicy SpinFor(const Connection& connection) {
 }  // namespace
 
 void Verdict::OnReply(wire::Bytes payload) {
-  opencl::Status status;
-  wire::Reader reader(payload);
-  status_ = status.Decode(reader) ? status.status : Session::lost_code();
+  wire::Reader reader(payload);  // Every API's Status begins with it.
+  const auto status = reader.Get<int32_t>();
+  status_ = reader.failed() ? Session::lost_code() : status;
   done_.store(true, std::memory_order_release);
 }
 
-Session::Impl::Impl(Session* owner, Connection set_up, std::unique_ptr<CommandTrace> command_trace)
+Session::Impl::Impl(Session* owner, const Api& its_api, Connection set_up, std::unique_ptr<CommandTrace> command_trace)
     : session(owner),
+      api(its_api),
       connection(std::move(set_up)),
       trace(std::move(command_trace)),
-      stream(connection.command.get(), connection.gathers(), &replies, &owner->stats_, trace.get(), this),
-      command_pump(connection.command.get(), SpinFor(connection), &replies, &owner->stats_, this),
+      stream(connection.command.get(), connection.gathers(), &replies, &owner->stats_, trace.get(), this, api),
+      command_pump(connection.command.get(), SpinFor(connection), &replies, &owner->stats_, this, api),
       receiver(&command_pump, "hawser-receive", [this] { Tell(); }),
       bulk_pump(connection.bulk.get(), SpinFor(connection), &transfers, &owner->stats_, this),
       bulk_receiver(&bulk_pump, "hawser-bulk", [this] { Tell(); }),
@@ -54,9 +55,9 @@ void Session::Impl::End(const std::string& reason) {
   if (!loss.Mark(reason)) return;
   session->life_.store(Life::kLost, std::memory_order_release);
   Log(LogLevel::kError,
-      "the session with %s is over: %s. Its devices are gone for this process (CL_DEVICE_NOT_AVAILABLE); "
+      "the session with %s is over: %s. Its devices are gone for this process (%s); "
       "start the program again",
-      connection.endpoint.ToString().c_str(), reason.c_str());
+      connection.endpoint.ToString().c_str(), reason.c_str(), api.lost_code_name);
   stream.Close();
   command_pump.Close();
   bulk_pump.Close();

@@ -67,7 +67,7 @@ class Verdict final : public ReplySink {
 
 class Session::Impl final : private StreamEvents, private LossListener {
  public:
-  Impl(Session* session, Connection connection, std::unique_ptr<CommandTrace> trace);
+  Impl(Session* session, const Api& api, Connection connection, std::unique_ptr<CommandTrace> trace);
 
   /// Waits until done(context), then 0; lost_code() when the session ended before and all sinks know.
   int32_t Wait(Receiver& by, bool (*done)(void*), void* context);
@@ -84,6 +84,7 @@ class Session::Impl final : private StreamEvents, private LossListener {
   int32_t Await(const Verdict& verdict);
 
   Session* const session;
+  const Api& api;
   Connection connection;
   const std::unique_ptr<CommandTrace> trace;
   ReplyTable replies;

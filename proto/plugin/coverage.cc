@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// opencl-coverage.md: what becomes of each call, as a table.
+// opencl-coverage.md, cuda-coverage.md: what becomes of each call, as a table.
+#include <algorithm>
+
 #include "proto/plugin/emitter.h"
 
 namespace hawser::plugin {
@@ -10,11 +12,15 @@ class CoverageEmitter final : public Emitter {
   void Emit(const Model&, const Package& package, Files* files) const override {
     if (package.methods.empty()) return;
     int calls = 0;
+    int symbols = 0;
+    bool many = false;
     int supported = 0;
     int never_wait = 0;
     for (const Method& method : package.methods) {
       if (!method.is_api()) continue;
       ++calls;
+      symbols += Symbols(method);
+      many = many || !method.options.symbols().empty();
       if (method.options.answer() == REFUSED) continue;
       ++supported;
       if (method.options.wait() == NEVER) ++never_wait;
@@ -25,16 +31,19 @@ class CoverageEmitter final : public Emitter {
         "<!-- Generated from proto/$file$ by protoc-gen-hawser; to update: cmake --build <dir> --target "
         "update-coverage "
         "-->\n"
-        "# OpenCL calls\n\n"
-        "$supported$ of $calls$ calls are supported; $never$ of them never wait for the server.\n\n"
+        "# $title$ calls\n\n"
+        "$supported$ of $calls$ calls are supported; $never$ of them never wait for the server.$symbols$\n\n"
         "* **waits**: when the call waits for the server. \"when blocking\": only if the application asked to block, "
         "or\n"
         "  for what is not complete yet. \"first time\": the answer is kept. With `HAWSER_STRICT=1` every call waits.\n"
         "* **local**: answered from what the guest knows; nothing is sent to the server for the answer.\n\n"
         "| call | since | supported | waits | local | note |\n|---|---|---|---|---|---|\n",
         {{"file", package.file},
+         {"title", package.api.title()},
          {"supported", std::to_string(supported)},
          {"calls", std::to_string(calls)},
+         {"symbols",
+          many ? " The library exports " + std::to_string(symbols) + " names for them (`_v2`, `_ptsz`, ...)." : ""},
          {"never", std::to_string(never_wait)}});
     for (const Method& method : package.methods) {
       if (!method.is_api()) continue;
@@ -52,6 +61,12 @@ class CoverageEmitter final : public Emitter {
   }
 
  private:
+  /// Names under which the call is exported.
+  static int Symbols(const Method& method) {
+    const std::string& names = method.options.symbols();
+    return 1 + static_cast<int>(std::count(names.begin(), names.end(), ' '));
+  }
+
   static std::string Waits(hawser::Wait wait) {
     switch (wait) {
       case ALWAYS:

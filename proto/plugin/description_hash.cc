@@ -7,6 +7,8 @@
 #include <string>
 #include <string_view>
 
+#include "hawser/options.pb.h"
+
 namespace hawser::plugin {
 namespace {
 
@@ -18,6 +20,18 @@ uint64_t Fnv1a(uint64_t hash, std::string_view bytes) {
   return hash;
 }
 
+/// A call without an opcode is a line of the coverage table.
+void RemoveWhatIsNotSent(google::protobuf::FileDescriptorProto* file) {
+  for (google::protobuf::ServiceDescriptorProto& service : *file->mutable_service()) {
+    auto& methods = *service.mutable_method();
+    methods.erase(std::remove_if(methods.begin(), methods.end(),
+                                 [](const google::protobuf::MethodDescriptorProto& method) {
+                                   return method.options().GetExtension(hawser::call).opcode() == 0;
+                                 }),
+                  methods.end());
+  }
+}
+
 }  // namespace
 
 uint64_t DescriptionHash(std::vector<const google::protobuf::FileDescriptor*> files) {
@@ -27,6 +41,7 @@ uint64_t DescriptionHash(std::vector<const google::protobuf::FileDescriptor*> fi
     google::protobuf::FileDescriptorProto proto;
     file->CopyTo(&proto);
     proto.clear_source_code_info();
+    RemoveWhatIsNotSent(&proto);
     const std::string bytes = proto.SerializeAsString();
     // The length keeps "ab" + "c" apart from "a" + "bc".
     const uint64_t size = bytes.size();

@@ -11,7 +11,7 @@
 namespace hawser::plugin {
 
 /// 64-bit FNV-1a over the serialized descriptors, options included, in the order of the files'
-/// names. Comments and layout of the source do not count.
+/// names. Comments and layout of the source do not count, nor do calls that never cross the wire.
 uint64_t DescriptionHash(std::vector<const google::protobuf::FileDescriptor*> files);
 
 }  // namespace hawser::plugin

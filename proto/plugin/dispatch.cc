@@ -51,7 +51,7 @@ class DispatchEmitter final : public Emitter {
         "};\n"
         "struct Outcome {\n"
         "  DispatchResult result = DispatchResult::kDone;\n"
-        "  int32_t status = 0;  ///< What the handler returned; CL_INVALID_VALUE for a value that is not legal.\n"
+        "  int32_t status = 0;  ///< What the handler returned; the API's invalid value for one that is not legal.\n"
         "};\n\n"
         "/// Decodes `payload` as header.opcode says, checks it, and calls the handler. On a malformed frame or a\n"
         "/// value that is not legal the handler is not called, and *error (may be null) says which field it was.\n"
@@ -78,7 +78,7 @@ class DispatchEmitter final : public Emitter {
         "  static const char* Name() { return HandleName(static_cast<uint8_t>(kType)); }\n};\n\n");
     AddLegal(package, &text);
     for (const Message* message : package.RequestMessages()) AddChecks(*message, &text);
-    AddRun(&text);
+    AddRun(package, &text);
     text.Add(
         "\n}  // namespace\n\nHandler::~Handler() = default;\n\n"
         "Outcome Dispatch(const wire::FrameHeader& header, wire::Bytes payload, Handler& handler, std::string* error) "
@@ -187,9 +187,10 @@ class DispatchEmitter final : public Emitter {
     return text.str();
   }
 
-  static void AddRun(Text* text) {
+  static void AddRun(const Package& package, Text* text) {
+    text->Add("\n/// The API's code for a value that is not legal.\nconstexpr int32_t kInvalidValue = $code$;\n\n",
+              {{"code", std::to_string(package.api.invalid_value())}});
     text->Add(
-        "\n/// CL_INVALID_VALUE\nconstexpr int32_t kInvalidValue = -30;\n\n"
         "template <auto kFunction, typename Message>\n"
         "Outcome Run(const wire::FrameHeader& header, wire::Bytes payload, Handler& handler, std::string* error) {\n"
         "  Message message;\n"

@@ -29,12 +29,17 @@ const Object* FindObject(Handle handle) {
 class GuestEntriesEmitter final : public Emitter {
  public:
   void Emit(const Model&, const Package& package, Files* files) const override {
-    if (package.methods.empty()) return;
+    if (std::none_of(package.methods.begin(), package.methods.end(), HasGeneratedEntry)) return;
     (*files)[PathOf(package, "guest_entries.h")] = Header(package);
     (*files)[PathOf(package, "guest_entries.cc")] = Source(package);
   }
 
  private:
+  static bool HasGeneratedEntry(const Method& method) {
+    const Entry entry = method.options.entry();
+    return entry != HANDWRITTEN && entry != NOT_AN_API;
+  }
+
   static constexpr const char* kIgnoreDeprecated =
       "// Deprecated calls are part of what is offered.\n"
       "#pragma GCC diagnostic push\n#pragma GCC diagnostic ignored \"-Wdeprecated-declarations\"\n";

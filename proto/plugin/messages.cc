@@ -17,7 +17,7 @@ class MessagesEmitter final : public Emitter {
         "#include \"proto/$name$/opcodes.h\"\n#include \"wire/codec.h\"\n#include \"wire/id.h\"\n\n",
         {{"name", package.cpp_name}});
     OpenNamespace(&text, package);
-    for (const auto& message : package.messages) AddMessage(*message, &text);
+    for (const auto& message : package.messages) AddMessage(package, *message, &text);
     if (!package.methods.empty()) AddTraits(package, &text);
     text.Add("\n");
     CloseNamespace(&text, package);
@@ -26,13 +26,16 @@ class MessagesEmitter final : public Emitter {
   }
 
  private:
-  static void AddMessage(const Message& message, Text* text) {
+  static void AddMessage(const Package& package, const Message& message, Text* text) {
     text->Add("\nstruct $name$ {\n", {{"name", message.name}});
     uint32_t fixed = 0;
     for (const Field& field : message.fields) {
       text->Add("  $type$ $name$$init$;\n",
                 {{"type", field.CppType()}, {"name", field.name}, {"init", Initializer(field)}});
       fixed += field.FixedSize();
+    }
+    if (const std::string call = CallOf(package, message); !call.empty()) {
+      text->Add("\n  static constexpr Opcode kOpcode = Opcode::k$name$;\n", {{"name", call}});
     }
     text->Add(
         "\n  /// Bytes that every such message takes: scalars, arrays of fixed size, counts.\n"
@@ -50,6 +53,12 @@ class MessagesEmitter final : public Emitter {
     for (const Field& field : message.fields)
       text->Add("    $code$;\n", {{"code", DecodeStatement(field, field.name)}});
     text->Add("    return !reader.failed();\n  }\n};\n");
+  }
+
+  /// The one call or notice that the message serves; empty: none, or several.
+  static std::string CallOf(const Package& package, const Message& message) {
+    if (const Method* method = package.OnlyMethodOf(message)) return method->name;
+    return message.notice != 0 ? message.name : "";
   }
 
   static const char* Initializer(const Field& field) {
@@ -103,10 +112,10 @@ class MessagesEmitter final : public Emitter {
         "\n/// Opcode of a message that serves exactly one call or notice. Others have none.\n"
         "template <typename Message>\nstruct OpcodeOf;\n");
     for (const auto& message : package.messages) {
-      const Method* method = package.OnlyMethodOf(*message);
-      if (method == nullptr && message->notice == 0) continue;
+      const std::string call = CallOf(package, *message);
+      if (call.empty()) continue;
       text->Add("template <>\nstruct OpcodeOf<$message$> {\n  static constexpr Opcode value = Opcode::k$name$;\n};\n",
-                {{"message", message->name}, {"name", method != nullptr ? method->name : message->name}});
+                {{"message", message->name}, {"name", call}});
     }
     text->Add(
         "\n/// What the server answers to such a request.\n"

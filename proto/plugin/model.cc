@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "proto/plugin/model.h"
 
+#include <algorithm>
 #include <map>
 #include <set>
 #include <string_view>
@@ -109,6 +110,17 @@ std::vector<const Message*> Package::Notices() const {
   return result;
 }
 
+std::vector<Handle> Package::Handles() const {
+  std::set<Handle> used;
+  for (const auto& message : messages) {
+    for (const Field& field : message->fields) used.insert(field.options.handle());
+  }
+  for (const Method& method : methods) used.insert(method.options.object());
+  used.erase(NO_HANDLE);
+  used.erase(ANY_HANDLE);
+  return {used.begin(), used.end()};
+}
+
 namespace {
 
 /// Reads one file. The first mistake stops it.
@@ -134,6 +146,12 @@ class PackageReader {
     const size_t dot = full.rfind('.');
     if (full.compare(0, dot, "hawser") != 0) return Wrong("package " + full, "is not of the form hawser.<name>");
     package_.cpp_name = full.substr(dot + 1);
+    package_.api = file_.options().GetExtension(hawser::api);
+    if (package_.api.prefix().empty()) {
+      package_.api.set_title("OpenCL");
+      package_.api.set_prefix("cl");
+      package_.api.set_invalid_value(-30);
+    }
     for (int i = 0; i < file_.options().ExtensionSize(hawser::legal); ++i) {
       const LegalValues& set = file_.options().GetExtension(hawser::legal, i);
       if (set.name().empty() || package_.FindLegal(set.name()) != nullptr) {
@@ -259,7 +277,7 @@ class PackageReader {
         Method method;
         method.api = descriptor.name();
         method.options = descriptor.options().GetExtension(hawser::call);
-        method.name = method.is_api() ? method.api.substr(2) : method.api;
+        method.name = method.is_api() ? WithoutPrefix(method.api) : method.api;
         method.request = known_[descriptor.input_type()];
         method.reply = known_[descriptor.output_type()];
         if (!CheckMethod(where, method)) return false;
@@ -269,9 +287,16 @@ class PackageReader {
     return true;
   }
 
+  std::string WithoutPrefix(const std::string& api) const {
+    return api.substr(std::min(api.size(), package_.api.prefix().size()));
+  }
+
   bool CheckMethod(const std::string& where, const Method& method) {
     const hawser::Call& options = method.options;
-    if (method.is_api() && method.api.compare(0, 2, "cl") != 0) return Wrong(where, "API calls begin with 'cl'");
+    const std::string& prefix = package_.api.prefix();
+    if (method.is_api() && method.api.compare(0, prefix.size(), prefix) != 0) {
+      return Wrong(where, "API calls begin with '" + prefix + "'");
+    }
     if (method.is_api() && options.since().empty()) return Wrong(where, "say 'since' which version");
     if (!method.on_wire() && !method.is_api()) return Wrong(where, "a protocol message needs an opcode");
     if (!method.on_wire() && !method.request->fields.empty()) return Wrong(where, "has a request but no opcode");
@@ -318,10 +343,13 @@ class PackageReader {
 
   bool CheckNumbers() {
     std::map<uint32_t, std::string> used;
+    std::set<std::string> calls;
     std::set<std::string> names;
     for (const Method& method : package_.methods) {
+      if (!calls.insert(method.api).second) return Wrong("rpc " + method.api, "the name is used twice");
+      if (!method.on_wire()) continue;  // Not a name in C++.
       if (!names.insert(method.name).second) return Wrong("rpc " + method.api, "the name is used twice");
-      if (method.on_wire() && !Use(&used, method.options.opcode(), method.api)) return false;
+      if (!Use(&used, method.options.opcode(), method.api)) return false;
     }
     for (const Message* message : package_.Notices()) {
       if (!names.insert(message->name).second) return Wrong("notice " + message->name, "is also the name of a call");

@@ -70,6 +70,7 @@ struct Method {
 struct Package {
   std::string file;                                // "hawser/opencl.proto"
   std::string cpp_name;                            // "opencl": namespace hawser::opencl, folder proto/opencl/
+  hawser::Api api;                                 // OpenCL's when the file says nothing.
   std::vector<std::unique_ptr<Message>> messages;  // A message comes after those it contains.
   std::vector<Method> methods;                     // In the order of the file.
   std::vector<LegalValues> legal;
@@ -80,6 +81,8 @@ struct Package {
   /// Messages that a server receives or that are part of one, in the order of `messages`.
   std::vector<const Message*> RequestMessages() const;
   std::vector<const Message*> Notices() const;
+  /// Types of objects that its messages and calls name, in the order of their numbers.
+  std::vector<Handle> Handles() const;
 };
 
 struct Model {

@@ -23,7 +23,7 @@ class OpcodesEmitter final : public Emitter {
         {{"version", std::to_string(kProtocolVersion)}, {"hash", Hex(model.hash)}});
     const std::vector<const Message*> notices = package.Notices();
     if (!package.methods.empty() || !notices.empty()) AddOpcodes(package, notices, &text);
-    if (!package.methods.empty()) AddHandles(&text);
+    if (!package.methods.empty()) AddHandles(package, &text);
     text.Add("\n");
     CloseNamespace(&text, package);
     CloseHeader(&text, package, "opcodes.h");
@@ -68,28 +68,22 @@ class OpcodesEmitter final : public Emitter {
     text->Add("    case $opcode$: return $value$;\n", {{"opcode", std::to_string(opcode)}, {"value", value}});
   }
 
-  static void AddHandles(Text* text) {
-    const google::protobuf::EnumDescriptor& handles = *hawser::Handle_descriptor();
+  static void AddHandles(const Package& package, Text* text) {
+    const std::vector<Handle> handles = package.Handles();
     text->Add("\n/// Type byte of an object's id (wire::Id::type()).\nenum class Handle : uint8_t {\n");
-    for (int i = 0; i < handles.value_count(); ++i) {
-      if (!IsObject(*handles.value(i))) continue;
-      text->Add("  k$name$ = $number$,\n", {{"name", CamelCase(handles.value(i)->name())},
-                                            {"number", std::to_string(handles.value(i)->number())}});
+    for (const Handle handle : handles) {
+      text->Add("  k$name$ = $number$,\n",
+                {{"name", CamelCase(Handle_Name(handle))}, {"number", std::to_string(handle)}});
     }
     text->Add(
         "};\n\n/// \"context\", \"queue\", ...; \"?\" when unknown.\n"
         "constexpr const char* HandleName(uint8_t type) {\n  switch (type) {\n");
-    for (int i = 0; i < handles.value_count(); ++i) {
-      if (!IsObject(*handles.value(i))) continue;
-      AddCase(text, static_cast<uint32_t>(handles.value(i)->number()), Quoted(LowerCase(handles.value(i)->name())));
+    for (const Handle handle : handles) {
+      AddCase(text, static_cast<uint32_t>(handle), Quoted(LowerCase(Handle_Name(handle))));
     }
     text->Add(
         "    default: return \"?\";\n  }\n}\n"
         "constexpr bool IsHandle(uint8_t type) { return HandleName(type)[0] != '?'; }\n");
-  }
-
-  static bool IsObject(const google::protobuf::EnumValueDescriptor& value) {
-    return value.number() != NO_HANDLE && value.number() != ANY_HANDLE;
   }
 };
 

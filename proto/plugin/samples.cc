@@ -19,7 +19,7 @@ class SamplesEmitter final : public Emitter {
     text.Add("\n");
     for (const auto& message : package.messages) {
       const bool empty = message->fields.empty();
-      text.Add("inline void FillSample(proto::SampleArena&$arena$, $name$*$message$) {\n",
+      text.Add("inline void FillSample([[maybe_unused]] proto::SampleArena&$arena$, $name$*$message$) {\n",
                {{"arena", empty ? "" : " arena"}, {"name", message->name}, {"message", empty ? "" : " message"}});
       for (const Field& field : message->fields) text.Add("  $code$;\n", {{"code", Fill(package, field)}});
       text.Add("}\n");
@@ -33,7 +33,7 @@ class SamplesEmitter final : public Emitter {
  private:
   static std::string Fill(const Package& package, const Field& field) {
     const std::string target = "message->" + field.name;
-    const std::string type = field.is_id() ? std::to_string(IdType(field)) : "0";
+    const std::string type = field.is_id() ? std::to_string(IdType(package, field)) : "0";
     switch (field.shape) {
       case Shape::kScalar:
         if (field.is_id()) return target + " = arena.Id(" + type + ")";
@@ -61,8 +61,9 @@ class SamplesEmitter final : public Emitter {
     return {};
   }
 
-  static int IdType(const Field& field) {
-    return field.options.handle() == ANY_HANDLE ? hawser::MEM : field.options.handle();
+  /// Any type of the package will do for ANY_HANDLE.
+  static int IdType(const Package& package, const Field& field) {
+    return field.options.handle() == ANY_HANDLE ? package.Handles().back() : field.options.handle();
   }
 
   static std::string Legal(const Package& package, const Field& field) {

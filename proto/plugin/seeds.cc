@@ -16,12 +16,15 @@ class SeedsEmitter final : public Emitter {
     if (package.methods.empty()) {
       for (const auto& message : package.messages) Add("handshake", message->name, *message, 0, &text);
     }
+    // OpenCL was here first.
+    const std::string folder = package.cpp_name == "opencl" ? "" : package.cpp_name + "_";
     for (const Method& method : package.methods) {
       if (!method.on_wire()) continue;
-      Add("calls", method.api, *method.request, method.options.opcode(), &text);
-      if (method.has_reply()) Add("replies", method.api, *method.reply, method.options.opcode(), &text);
+      Add(folder + "calls", method.api, *method.request, method.options.opcode(), &text);
+      if (method.has_reply()) Add(folder + "replies", method.api, *method.reply, method.options.opcode(), &text);
     }
-    for (const Message* notice : package.Notices()) Add("notices", notice->name, *notice, notice->notice, &text);
+    for (const Message* notice : package.Notices())
+      Add(folder + "notices", notice->name, *notice, notice->notice, &text);
     text.Add("}\n\n");
     CloseNamespace(&text, package);
     (*files)[PathOf(package, "seeds.cc")] = text.str();

@@ -14,6 +14,7 @@
 
 #include "interposer/core/session.h"
 #include "interposer/core/session_builder.h"
+#include "proto/opencl/messages.h"
 #include "proto/session/messages.h"
 #include "wire/channel.h"
 #include "wire/endpoint.h"

@@ -109,7 +109,7 @@ TEST(Stats, AreOneJsonObject) {
 TEST(CommandTrace, WritesALineForEachCommand) {
   const std::string path = testing::TempDir() + "/hawser-trace-" + std::to_string(::getpid());
   {
-    const auto trace = CommandTrace::Open(path);
+    const auto trace = CommandTrace::Open(path, OpenClApi());
     ASSERT_NE(trace, nullptr);
     opencl::Finish message;
     message.queue = wire::Id(2, 1, 3);
@@ -124,8 +124,8 @@ TEST(CommandTrace, WritesALineForEachCommand) {
   ::unlink(path.c_str());
   EXPECT_NE(text.str().find(" #17 clFinish(queue=queue#3.1"), std::string::npos) << text.str();
   EXPECT_NE(text.str().find("\n", text.str().find(" #18 ")), std::string::npos);
-  EXPECT_EQ(CommandTrace::Open(""), nullptr);
-  EXPECT_EQ(CommandTrace::Open("/nowhere/at/all"), nullptr);
+  EXPECT_EQ(CommandTrace::Open("", OpenClApi()), nullptr);
+  EXPECT_EQ(CommandTrace::Open("/nowhere/at/all", OpenClApi()), nullptr);
 }
 
 }  // namespace
