@@ -16,6 +16,8 @@ required_packages() {
   )
   # To check.
   common+=(binutils git xz-utils clang-format-14)
+  # Virtual machines, for what needs a kernel of its own.
+  common+=(qemu-system-x86 busybox-static cpio kmod)
   case "$1" in
     "debian 12") common+=(clang clang-tidy libclang-rt-14-dev) ;;
     "ubuntu 24.04") common+=(clang clang-tidy libclang-rt-18-dev) ;;

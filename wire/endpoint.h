@@ -19,7 +19,7 @@ std::string_view TransportName(Transport transport);  ///< "shm", "unix", "tcp",
 ///   shm:/path/to.sock        rings in shared memory, set up over the unix socket
 ///   unix:/path/to.sock       the unix socket itself; listening here serves shm: clients too
 ///   tcp:host:port            also tcp:[v6]:port
-///   vsock:cid:port           AF_VSOCK; listening: vsock::port (any CID)
+///   vsock:cid:port           AF_VSOCK; listening: vsock::port (any CID), port 0: a free one
 ///   vsock:/path:port         listening only: the hybrid form, a unix socket named <path>_<port>
 struct Endpoint {
   Transport transport = Transport::kUnix;

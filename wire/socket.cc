@@ -93,7 +93,9 @@ Result<std::vector<Address>> TcpAddresses(const Endpoint& endpoint, bool passive
 Result<std::vector<Address>> Addresses(const Endpoint& endpoint, bool passive) {
   if (endpoint.transport == Transport::kTcp) return TcpAddresses(endpoint, passive);
   if (endpoint.transport == Transport::kVsock && !endpoint.IsHybridVsock()) {
-    return std::vector<Address>{VsockAddress(endpoint.cid, endpoint.port)};
+    // Port 0 is a port like any other here; as for TCP it shall mean a free one.
+    const uint32_t port = passive && endpoint.port == 0 ? VMADDR_PORT_ANY : endpoint.port;
+    return std::vector<Address>{VsockAddress(endpoint.cid, port)};
   }
   Result<Address> address = UnixAddress(SocketFile(endpoint));
   if (!address.ok()) return address.status();

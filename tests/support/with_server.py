@@ -2,11 +2,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """Runs a program against a hawserd of its own.
 
-    with_server.py --build DIR --transport shm|unix|tcp|none [--env K=V]... -- program args...
+    with_server.py --build DIR --transport shm|unix|tcp|vsock|none [--env K=V]... -- program args...
 
-Starts hawserd in a temporary folder (unix socket, or a free TCP port on loopback), sets the environment so that the
-program sees only the server's devices, runs it, and stops what it started. `none` runs the program locally, with the
-system's own platforms. Exit status: the program's; 99 when the server did not start, or did not stop cleanly, or left a
+Starts hawserd in a temporary folder (unix socket, or a free TCP port on loopback; vsock: where the kernel has
+vsock_loopback, see tests/vm), sets the environment so that the program sees only the server's devices, runs it, and
+stops what it started. `none` runs the program locally, with the system's own platforms. Exit status: the program's; 99 when the server did not start, or did not stop cleanly, or left a
 worker behind.
 """
 import argparse
@@ -38,7 +38,11 @@ class Server:
 
     def __enter__(self):
         self.folder = tempfile.mkdtemp(prefix="hawser-test-")
-        listen = "tcp:127.0.0.1:0" if self.transport == "tcp" else f"unix:{self.folder}/hawser.sock"
+        listen = {"tcp": "tcp:127.0.0.1:0", "vsock": "vsock::0"}.get(self.transport, f"unix:{self.folder}/hawser.sock")
+        if self.transport == "vsock":  # There a guest is known by the number of its machine.
+            config = pathlib.Path(self.folder, "vsock.toml")
+            config.write_text("[tenants.machine]\ncid = [1]\n")
+            self.extra_args += ["--config", str(config)]
         command = [str(self.build / "server" / "hawserd"), "--listen", listen] + self.extra_args
         self.process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
                                         env=self.env, stdin=subprocess.DEVNULL)
@@ -60,6 +64,8 @@ class Server:
             raise RuntimeError("hawserd did not start:\n" + "".join(self.log))
         if self.transport == "shm":
             self.uri = self.uri.replace("unix:", "shm:", 1)
+        if self.transport == "vsock":  # CID 1 is this machine (vsock_loopback).
+            self.uri = "vsock:1:" + self.uri.rsplit(":", 1)[1]
         return self
 
     def workers(self):
@@ -102,7 +108,7 @@ class Server:
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--build", required=True)
-    parser.add_argument("--transport", required=True, choices=["shm", "unix", "tcp", "none"])
+    parser.add_argument("--transport", required=True, choices=["shm", "unix", "tcp", "vsock", "none"])
     parser.add_argument("--env", action="append", default=[])
     parser.add_argument("--server-arg", action="append", default=[])
     parser.add_argument("--show-log", action="store_true", help="print the server's log at the end")
