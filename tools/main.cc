@@ -13,6 +13,7 @@
 #include "tools/doctor_command.h"
 #include "tools/install_layout.h"
 #include "tools/run_command.h"
+#include "tools/sim_command.h"
 
 int main(int argc, char** argv) {
   using namespace hawser::tools;
@@ -28,6 +29,7 @@ int main(int argc, char** argv) {
   commands.push_back(std::make_unique<DevicesCommand>(layout));
   commands.push_back(std::make_unique<DoctorCommand>(layout));
   commands.push_back(std::make_unique<BenchCommand>(layout));
+  commands.push_back(std::make_unique<SimCommand>());
   for (const auto& command : commands) command->Register(app);
   try {
     std::reverse(words.begin(), words.end());  // the order in which this parser takes them

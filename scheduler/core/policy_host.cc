@@ -14,6 +14,9 @@ using hawser::wire::Status;
 namespace hawser::scheduler {
 namespace {
 
+/// Nobody may ask to be asked again sooner: time must pass between.
+constexpr uint64_t kShortestWaitNs = 1000;
+
 uint64_t Clock(clockid_t id) {
   timespec time{};
   ::clock_gettime(id, &time);
@@ -303,7 +306,7 @@ Choice PolicyHost::Select(uint64_t now_ns) {
     }
     Choice choice;
     choice.kind = Choice::Kind::kWait;
-    choice.wait_ns = std::min(decision.wait_ns, options_.max_wait_ns);
+    choice.wait_ns = std::clamp(decision.wait_ns, kShortestWaitNs, std::max(kShortestWaitNs, options_.max_wait_ns));
     return choice;
   }
   return Fallback();
@@ -490,7 +493,10 @@ hawser_tenant* PolicyHost::HostNextRunnable(void* ctx, hawser_tenant* previous) 
 
 void PolicyHost::HostRevoke(void* ctx, hawser_tenant* tenant) { static_cast<PolicyHost*>(ctx)->revoked_ = tenant; }
 
-void PolicyHost::HostTimer(void* ctx, uint64_t at_ns) { static_cast<PolicyHost*>(ctx)->timer_ns_ = at_ns; }
+void PolicyHost::HostTimer(void* ctx, uint64_t at_ns) {
+  auto* self = static_cast<PolicyHost*>(ctx);
+  self->timer_ns_ = std::max(at_ns, self->now_ns_ + kShortestWaitNs);
+}
 
 const char* PolicyHost::HostSetting(void* ctx, const char* key) {
   const auto& settings = static_cast<PolicyHost*>(ctx)->options_.settings;

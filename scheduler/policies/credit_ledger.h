@@ -2,10 +2,10 @@
 /* The credits of GPUvm's CREDIT and BAND schedulers (section 3.5, after Xen's credit scheduler).
  *
  * Device time that a tenant uses is taken from its credit; whenever a period's worth has been used, exactly that much
- * is given back, divided by weight among those who took part in the period. So the sum of all credits is always between
- * minus one period and 0. Giving back a fixed amount per period of the clock, as the paper first had it, lets unused
- * credits pile up until they say nothing; it repaired that by counting the scheduler's own time as device time, which
- * this makes needless. Nobody saves up more than one period. */
+ * is given back, divided by weight among those who have work or had some a moment ago (a period at most). So the sum of
+ * all credits is always between minus one period and 0. Giving back a fixed amount per period of the clock, as the
+ * paper first had it, lets unused credits pile up until they say nothing; it repaired that by counting the scheduler's
+ * own time as device time, which this makes needless. Nobody saves up more than one period. */
 #ifndef HAWSER_SCHEDULER_POLICIES_CREDIT_LEDGER_H_
 #define HAWSER_SCHEDULER_POLICIES_CREDIT_LEDGER_H_
 
@@ -78,7 +78,8 @@ static inline void credit_charged(void* state, hawser_tenant* t, uint64_t gpu_ns
   for (hawser_tenant* i = self->host->next_tenant(self->host->ctx, NULL); i != NULL;
        i = self->host->next_tenant(self->host->ctx, i)) {
     credit_account* other = credit_of(self, i);
-    other->active = other->has_work;
+    const uint64_t idle_since = hawser_look(self->host, i).idle_since_ns;
+    other->active = other->has_work || self->host->now_ns(self->host->ctx) - idle_since < self->period_ns;
   }
 }
 
