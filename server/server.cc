@@ -355,9 +355,14 @@ Status Server::Launch(Session* session, const Connection& command, const Connect
   const WorkerSettings settings = SettingsFor(*session, command);
   session->command = Fd(::fcntl(command.fd.get(), F_DUPFD_CLOEXEC, 0));
   if (!session->command.valid()) return Status::FromErrno("cannot keep an eye on the guest");
-  Result<WorkerProcess> worker =
-      SpawnWorker(worker_command_, settings, command.fd.get(), bulk != nullptr ? bulk->fd.get() : -1);
+  Result<SessionStats> stats = SessionStats::Create();
+  if (!stats.ok()) return stats.status();
+  session->stats = std::move(*stats);
+  session->stats.page()->device_memory_limit.store(settings.device_memory, std::memory_order_relaxed);
+  Result<WorkerProcess> worker = SpawnWorker(
+      worker_command_, settings, {command.fd.get(), bulk != nullptr ? bulk->fd.get() : -1, session->stats.fd()});
   if (!worker.ok()) return worker.status();
+  session->stats.CloseDescriptor();
   session->worker = std::move(*worker);
   session->label = "session " + std::to_string(session->id) + " (tenant " + session->tenant + ", '" + settings.program +
                    "' pid " + std::to_string(settings.guest_pid) + ")";

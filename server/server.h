@@ -30,6 +30,7 @@
 #include "server/log.h"
 #include "server/pairing.h"
 #include "server/rate_limiter.h"
+#include "server/session_stats.h"
 #include "server/tenants.h"
 #include "server/worker_process.h"
 #include "wire/status.h"
@@ -70,6 +71,7 @@ class Server {
     std::string label;  ///< For the log.
     wire::Fd command;   ///< A duplicate, to see the guest hang up.
     WorkerProcess worker;
+    SessionStats stats;
     LineSplitter lines;
     RateLimiter line_limiter{200, 20};
     EventLoop::WatchId command_watch = 0, end_watch = 0, log_watch = 0;

@@ -100,11 +100,11 @@ class SpawnPlan {
 
 }  // namespace
 
-Result<WorkerProcess> SpawnWorker(const WorkerCommand& command, const WorkerSettings& settings, int command_fd,
-                                  int bulk_fd) {
+Result<WorkerProcess> SpawnWorker(const WorkerCommand& command, const WorkerSettings& settings,
+                                  const WorkerDescriptors& descriptors) {
   Result<Fd> settings_fd = WriteSettings(settings);
   if (!settings_fd.ok()) return settings_fd.status();
-  Result<Fd> commands = Lift(command_fd, "command connection");
+  Result<Fd> commands = Lift(descriptors.command, "command connection");
   if (!commands.ok()) return commands.status();
   int ends[2];
   if (::pipe2(ends, O_CLOEXEC) != 0) return Status::FromErrno("cannot create a pipe for a worker's log");
@@ -119,13 +119,17 @@ Result<WorkerProcess> SpawnWorker(const WorkerCommand& command, const WorkerSett
   plan.Give(stderr_fd->get(), 2);
   plan.Give(settings_fd->get(), kSettingsFd);
   plan.Give(commands->get(), kCommandFd);
-  Fd bulk;
-  if (bulk_fd >= 0) {
-    Result<Fd> lifted = Lift(bulk_fd, "bulk connection");
-    if (!lifted.ok()) return lifted.status();
-    bulk = std::move(*lifted);
-    plan.Give(bulk.get(), kBulkFd);
-  }
+  Fd bulk, stats;
+  const auto give = [&](int fd, const char* what, Fd* lifted, int as) {
+    if (fd < 0) return Status();
+    Result<Fd> copy = Lift(fd, what);
+    if (!copy.ok()) return copy.status();
+    *lifted = std::move(*copy);
+    plan.Give(lifted->get(), as);
+    return Status();
+  };
+  if (Status status = give(descriptors.bulk, "bulk connection", &bulk, kBulkFd); !status.ok()) return status;
+  if (Status status = give(descriptors.stats, "statistics", &stats, kStatsFd); !status.ok()) return status;
   plan.OwnGroupAndSignals();
   std::vector<std::string> environment = command.environment;
   for (std::string& variable : environment) FillIn(&variable, TenantFileName(settings.tenant));

@@ -28,9 +28,15 @@ struct WorkerCommand {
   std::vector<std::string> environment;
 };
 
-/// Starts one. `bulk` is -1 over shared memory. The descriptors stay the caller's.
-wire::Result<WorkerProcess> SpawnWorker(const WorkerCommand& command, const WorkerSettings& settings, int command_fd,
-                                        int bulk_fd);
+/// The descriptors that a worker gets; they stay the caller's.
+struct WorkerDescriptors {
+  int command = -1;
+  int bulk = -1;   ///< -1 over shared memory.
+  int stats = -1;  ///< Of a SessionStats.
+};
+
+wire::Result<WorkerProcess> SpawnWorker(const WorkerCommand& command, const WorkerSettings& settings,
+                                        const WorkerDescriptors& descriptors);
 
 /// How a worker ended.
 struct WorkerEnd {

@@ -19,7 +19,8 @@ namespace hawser::server {
 /// Descriptors a worker starts with, besides stdin (/dev/null), stdout and stderr (hawserd's log).
 inline constexpr int kSettingsFd = 3;
 inline constexpr int kCommandFd = 4;
-inline constexpr int kBulkFd = 5;  ///< Closed for shared-memory sessions.
+inline constexpr int kBulkFd = 5;   ///< Closed for shared-memory sessions.
+inline constexpr int kStatsFd = 6;  ///< A SessionStatsPage; mapped and closed at once.
 
 /// How a worker ends, as its exit status. hawserd turns it into words.
 enum WorkerExit : int {

@@ -115,6 +115,7 @@ void ChannelBulkReceiver::Run() {
     wire::BulkHeader header;
     if (!channel_->ReadAll({reinterpret_cast<std::byte*>(&header), sizeof(header)}).ok()) break;
     if (!Handle(header, &violation)) break;
+    options_.stats->bulk_up_bytes.Add(sizeof(header) + ((header.flags & wire::kBulkAbort) != 0 ? 0 : header.size));
   }
   EndAll();
   if (!violation.empty() && on_violation_) on_violation_(violation);

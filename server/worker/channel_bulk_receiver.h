@@ -25,6 +25,7 @@
 #include <thread>
 #include <unordered_map>
 
+#include "server/session_stats.h"
 #include "server/worker/name_window.h"
 #include "server/worker/services.h"
 #include "server/worker/staging_buffer.h"
@@ -38,6 +39,7 @@ class ChannelBulkReceiver final : public BulkReceiver {
   struct Options {
     uint64_t staging_memory = 1u << 30;
     std::chrono::milliseconds staging_patience{2000};
+    SessionStatsPage* stats = UncountedSession();  ///< Borrowed.
   };
 
   /// `on_violation` runs once, on the receiver thread, when the guest breaks the protocol; the text

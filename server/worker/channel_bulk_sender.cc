@@ -11,8 +11,8 @@ namespace hawser::server {
 using wire::Bytes;
 using wire::Status;
 
-ChannelBulkSender::ChannelBulkSender(wire::Channel* channel, uint32_t chunk)
-    : channel_(channel), chunk_(std::clamp<uint32_t>(chunk, 1, wire::kMaxBulkChunk)) {}
+ChannelBulkSender::ChannelBulkSender(wire::Channel* channel, uint32_t chunk, SessionStatsPage* stats)
+    : channel_(channel), chunk_(std::clamp<uint32_t>(chunk, 1, wire::kMaxBulkChunk)), stats_(stats) {}
 
 ChannelBulkSender::~ChannelBulkSender() {
   {
@@ -78,6 +78,7 @@ Status ChannelBulkSender::Write(const Item& item) {
     }
     if (Status status = channel_->WriteAll(item.data.subspan(offset, size), last); !status.ok()) return status;
     offset += size;
+    stats_->bulk_down_bytes.Add(sizeof(header) + size);
   } while (offset < item.data.size());
   return {};
 }

@@ -13,6 +13,7 @@
 #include <mutex>
 #include <thread>
 
+#include "server/session_stats.h"
 #include "server/worker/services.h"
 #include "wire/channel.h"
 
@@ -21,7 +22,7 @@ namespace hawser::server {
 class ChannelBulkSender final : public BulkSender {
  public:
   /// `chunk`: bytes of each chunk but the last, at most wire::kMaxBulkChunk.
-  ChannelBulkSender(wire::Channel* channel, uint32_t chunk);
+  ChannelBulkSender(wire::Channel* channel, uint32_t chunk, SessionStatsPage* stats = UncountedSession());
   /// The channel must be shut down, or the queue empty. Runs what is still to be done.
   ~ChannelBulkSender() override;
 
@@ -42,6 +43,7 @@ class ChannelBulkSender final : public BulkSender {
 
   wire::Channel* const channel_;
   const uint32_t chunk_;
+  SessionStatsPage* const stats_;
 
   std::mutex mutex_;
   std::condition_variable work_;

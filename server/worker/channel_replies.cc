@@ -21,8 +21,9 @@ constexpr size_t kSmallFrame = 4096;
 
 }  // namespace
 
-ChannelReplies::ChannelReplies(wire::Channel* channel, size_t max_backlog, std::function<void(const Status&)> on_end)
-    : channel_(channel), max_backlog_(max_backlog), on_end_(std::move(on_end)) {}
+ChannelReplies::ChannelReplies(wire::Channel* channel, size_t max_backlog, std::function<void(const Status&)> on_end,
+                               SessionStatsPage* stats)
+    : channel_(channel), max_backlog_(max_backlog), on_end_(std::move(on_end)), stats_(stats) {}
 
 ChannelReplies::~ChannelReplies() {
   {
@@ -59,6 +60,7 @@ void ChannelReplies::SendEncoded(uint16_t opcode, uint64_t seq, size_t size, boo
 void ChannelReplies::Write(Bytes frame, bool flush) {
   std::unique_lock lock(mutex_);
   if (ended_) return;
+  stats_->reply_bytes.Add(frame.size());
   if (!draining_) [[likely]] {
     Result<size_t> taken = channel_->TryWrite(frame);
     if (!taken.ok()) return End(lock, taken.status());

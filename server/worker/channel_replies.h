@@ -16,6 +16,7 @@
 #include <mutex>
 #include <thread>
 
+#include "server/session_stats.h"
 #include "server/worker/services.h"
 #include "wire/channel.h"
 #include "wire/status.h"
@@ -28,7 +29,8 @@ class ChannelReplies final : public Replies {
 
   /// `on_end` runs once, on the thread that noticed, without locks: the guest is gone (kClosed), or
   /// does not read its answers (kExhausted). Nothing is sent any more afterwards.
-  ChannelReplies(wire::Channel* channel, size_t max_backlog, std::function<void(const wire::Status&)> on_end);
+  ChannelReplies(wire::Channel* channel, size_t max_backlog, std::function<void(const wire::Status&)> on_end,
+                 SessionStatsPage* stats = UncountedSession());
   /// Ends the writing thread; the channel must be shut down or writable.
   ~ChannelReplies() override;
 
@@ -63,6 +65,7 @@ class ChannelReplies final : public Replies {
   wire::Channel* const channel_;
   const size_t max_backlog_;
   std::function<void(const wire::Status&)> on_end_;
+  SessionStatsPage* const stats_;
 
   mutable std::mutex mutex_;
   std::condition_variable work_;

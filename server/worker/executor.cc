@@ -31,13 +31,14 @@ struct RefusedReply {
 }  // namespace
 
 Executor::Executor(wire::Channel* commands, SessionBackend* backend, Replies* replies, SessionLog* log,
-                   wire::SpinPolicy spin)
+                   wire::SpinPolicy spin, SessionStatsPage* stats)
     : commands_(commands),
       backend_(backend),
       dialect_(backend->dialect()),
       replies_(replies),
       log_(log),
       spin_(spin),
+      stats_(stats),
       reader_(commands) {}
 
 std::string Executor::Where(const FrameHeader& header) const {
@@ -87,7 +88,16 @@ bool Executor::Execute(const FrameHeader& header, Bytes payload) {
     return false;
   }
   ++next_seq_;
-  const SessionBackend::Outcome outcome = backend_->Execute(header, payload, &error_);
+  stats_->commands.Add(1);
+  stats_->command_bytes.Add(sizeof(header) + payload.size());
+  SessionBackend::Outcome outcome;
+  if (!TraceRing::Wants(stats_->trace, TraceRingKind::kCommand)) [[likely]] {
+    outcome = backend_->Execute(header, payload, &error_);
+  } else {
+    const uint64_t begin = TraceRing::Now();
+    outcome = backend_->Execute(header, payload, &error_);
+    stats_->ring.Record(TraceRingKind::kCommand, 0, begin, TraceRing::Now(), dialect_.OpcodeName(header.opcode));
+  }
   if (outcome.malformed) [[unlikely]] {
     Lose(Where(header) + " is malformed: " + error_);
     return false;

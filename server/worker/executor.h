@@ -10,6 +10,7 @@
 #include <string>
 #include <string_view>
 
+#include "server/session_stats.h"
 #include "server/worker/services.h"
 #include "server/worker/session_backend.h"
 #include "server/worker/session_log.h"
@@ -26,7 +27,8 @@ class Executor {
   };
 
   /// All borrowed.
-  Executor(wire::Channel* commands, SessionBackend* backend, Replies* replies, SessionLog* log, wire::SpinPolicy spin);
+  Executor(wire::Channel* commands, SessionBackend* backend, Replies* replies, SessionLog* log, wire::SpinPolicy spin,
+           SessionStatsPage* stats = UncountedSession());
 
   /// Returns when the session is over.
   End Run();
@@ -54,6 +56,7 @@ class Executor {
   Replies* const replies_;
   SessionLog* const log_;
   const wire::SpinPolicy spin_;
+  SessionStatsPage* const stats_;
   wire::FrameReader reader_;
   uint64_t next_seq_ = 1;
   std::string error_;                ///< Reused, so that a good command allocates nothing.

@@ -26,14 +26,16 @@ void SendRefusal(int command_socket, const std::string& why) {
 }
 
 Result<std::unique_ptr<GuestSession>> GuestSession::Start(const WorkerSettings& settings, Fd command, Fd bulk,
-                                                          SessionBackend* backend, SessionLog* log) {
-  std::unique_ptr<GuestSession> session(new GuestSession(settings, backend, log));
+                                                          SessionBackend* backend, SessionLog* log,
+                                                          SessionStatsPage* stats) {
+  std::unique_ptr<GuestSession> session(new GuestSession(settings, backend, log, stats));
   const Status opened = settings.transport == Transport::kShm
                             ? session->OpenShm(std::move(command))
                             : session->OpenSockets(std::move(command), std::move(bulk));
   if (!opened.ok()) return opened;
   session->StartServices();
   if (Status status = session->SendWelcome(); !status.ok()) return status;
+  stats->phase.store(SessionStatsPage::kRunning, std::memory_order_relaxed);
   return session;
 }
 
@@ -111,23 +113,26 @@ Status GuestSession::SendWelcome() {
 }
 
 void GuestSession::StartServices() {
-  replies_ = std::make_unique<ChannelReplies>(command_.get(), ChannelReplies::kDefaultMaxBacklog,
-                                              [this](const Status& status) {
-                                                // A guest that is gone is no error, and the executor sees it by itself.
-                                                if (status.code() == Code::kClosed) return command_->Shutdown();
-                                                executor_->Lose(status.text(), /*tell_guest=*/false);
-                                              });
+  replies_ = std::make_unique<ChannelReplies>(
+      command_.get(), ChannelReplies::kDefaultMaxBacklog,
+      [this](const Status& status) {
+        // A guest that is gone is no error, and the executor sees it by itself.
+        if (status.code() == Code::kClosed) return command_->Shutdown();
+        executor_->Lose(status.text(), /*tell_guest=*/false);
+      },
+      stats_);
   // Looking at a socket is a system call; looking at a ring is a load.
   constexpr uint32_t kMaxSocketSpin = 20;
   const uint32_t spin = shm_ != nullptr ? settings_.spin_us : std::min(settings_.spin_us, kMaxSocketSpin);
   executor_ = std::make_unique<Executor>(command_.get(), backend_, replies_.get(), log_,
-                                         wire::SpinPolicy{std::chrono::microseconds(spin)});
+                                         wire::SpinPolicy{std::chrono::microseconds(spin)}, stats_);
   ChannelBulkReceiver::Options receive;
   receive.staging_memory = settings_.staging_memory;
+  receive.stats = stats_;
   bulk_in_ = std::make_unique<ChannelBulkReceiver>(bulk_.get(), receive, [this](const std::string& violation) {
     executor_->Lose("the bulk stream is broken: " + violation);
   });
-  bulk_out_ = std::make_unique<ChannelBulkSender>(bulk_.get(), bulk_chunk());
+  bulk_out_ = std::make_unique<ChannelBulkSender>(bulk_.get(), bulk_chunk(), stats_);
   output_ =
       std::make_unique<KernelOutput>(replies_.get(), &backend_->dialect(), [this] { return replies_->backlog(); });
   SetCrashReplies(replies_.get(), backend_->dialect());
@@ -137,6 +142,7 @@ void GuestSession::StartServices() {
   services.bulk_in = bulk_in_.get();
   services.bulk_out = bulk_out_.get();
   services.heap = heap_;
+  services.stats = stats_;
   services.limits.device_memory = settings_.device_memory;
   services.limits.staging_memory = settings_.staging_memory;
   services.limits.max_objects = settings_.max_objects;

@@ -9,6 +9,7 @@
 
 #include <memory>
 
+#include "server/session_stats.h"
 #include "server/worker/channel_bulk_receiver.h"
 #include "server/worker/channel_bulk_sender.h"
 #include "server/worker/channel_replies.h"
@@ -31,9 +32,10 @@ void SendRefusal(int command_socket, const std::string& why);
 class GuestSession {
  public:
   /// Sets the channels up, sends the welcome and hands the services to the backend. `bulk` is invalid
-  /// over shared memory. `backend` and `log` are borrowed.
+  /// over shared memory. `backend`, `log` and `stats` are borrowed.
   static wire::Result<std::unique_ptr<GuestSession>> Start(const WorkerSettings& settings, wire::Fd command,
-                                                           wire::Fd bulk, SessionBackend* backend, SessionLog* log);
+                                                           wire::Fd bulk, SessionBackend* backend, SessionLog* log,
+                                                           SessionStatsPage* stats = UncountedSession());
   ~GuestSession();
 
   /// Executes commands until the session is over.
@@ -46,8 +48,8 @@ class GuestSession {
   void Stop(const std::string& reason) { executor_->Stop(reason); }
 
  private:
-  GuestSession(const WorkerSettings& settings, SessionBackend* backend, SessionLog* log)
-      : settings_(settings), backend_(backend), log_(log) {}
+  GuestSession(const WorkerSettings& settings, SessionBackend* backend, SessionLog* log, SessionStatsPage* stats)
+      : settings_(settings), backend_(backend), log_(log), stats_(stats) {}
 
   wire::Status OpenShm(wire::Fd command);
   wire::Status OpenSockets(wire::Fd command, wire::Fd bulk);
@@ -59,6 +61,7 @@ class GuestSession {
   const WorkerSettings settings_;
   SessionBackend* const backend_;
   SessionLog* const log_;
+  SessionStatsPage* const stats_;
 
   // In this order: what is below uses what is above.
   wire::Fd liveness_;  ///< Shared memory: the unix socket.

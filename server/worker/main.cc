@@ -12,6 +12,7 @@
 #include <string>
 #include <thread>
 
+#include "server/session_stats.h"
 #include "server/worker/backend_factory.h"
 #include "server/worker/crash_notice.h"
 #include "server/worker/guest_session.h"
@@ -106,6 +107,12 @@ int Main() {
     log.Write("error", settings.status().text());
     return kStartFailed;
   }
+  // Before Harden() closes its descriptor.
+  Result<SessionStats> stats = SessionStats::Attach(kStatsFd);
+  if (!stats.ok()) {
+    log.Write("error", stats.status().text());
+    return kStartFailed;
+  }
   if (Status status = Harden(*settings); !status.ok()) {
     log.Write("error", status.text());
     return status.code() == Code::kClosed ? kOrphaned : kStartFailed;
@@ -125,7 +132,8 @@ int Main() {
   if (settings->syscall_filter) {
     if (Status status = InstallSyscallFilter(); !status.ok()) return fail(status.text());
   }
-  auto session = GuestSession::Start(*settings, std::move(command), std::move(bulk), chosen->backend.get(), &log);
+  auto session =
+      GuestSession::Start(*settings, std::move(command), std::move(bulk), chosen->backend.get(), &log, stats->page());
   if (!session.ok()) {
     if (session.status().code() == Code::kClosed) return kGuestLeft;
     log.Write("error", session.status().text());

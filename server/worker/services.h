@@ -17,6 +17,7 @@
 
 #include "proto/opencl/messages.h"
 #include "proto/opencl/opcodes.h"
+#include "server/session_stats.h"
 #include "wire/codec.h"
 
 namespace hawser::server {
@@ -99,6 +100,9 @@ struct Services {
   BulkSender* bulk_out = nullptr;
   Heap heap;
   Limits limits;
+  /// Where a backend counts kernels and device memory, records a trace, and looks at limits that may change. Never
+  /// null.
+  SessionStatsPage* stats = UncountedSession();
   /// Forwards what kernels printed so far to the guest; called before a completion is announced,
   /// so that output never comes after the finish that waits for it. Cheap when nothing prints.
   std::function<void()> drain_kernel_output;

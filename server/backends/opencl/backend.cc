@@ -93,7 +93,9 @@ void OpenClBackend::SetServices(const Services& services) {
   completions_->SetServices(services_);
   staging_->SetLimit(services_.limits.staging_memory);
   objects_ = std::make_unique<Objects>(services_.limits.max_objects);
-  memory_account_ = std::make_shared<MemoryAccount>(services_.replies, services_.limits.device_memory);
+  memory_account_ = std::make_shared<MemoryAccount>(services_.replies, &services_.stats->device_memory_limit,
+                                                    &services_.stats->device_memory);
+  inventory_->Describe(services_.stats);
 }
 
 const Device* OpenClBackend::UseDevice(wire::Id id, int32_t* status) {

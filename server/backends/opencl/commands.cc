@@ -41,9 +41,11 @@ int32_t OpenClBackend::EnqueueNDRangeKernel(const opencl::Call& call, const open
   Copy(message.global, global);
   Copy(message.local, local);
   return command.Run([&](cl_command_queue queue, cl_uint count, const cl_event* wait_list, cl_event* event) {
-    return clEnqueueNDRangeKernel(queue, kernel->native.get(), dimensions, message.offset.empty() ? nullptr : offset,
-                                  message.global.empty() ? nullptr : global, message.local.empty() ? nullptr : local,
-                                  count, wait_list, event);
+    const cl_int status = clEnqueueNDRangeKernel(
+        queue, kernel->native.get(), dimensions, message.offset.empty() ? nullptr : offset,
+        message.global.empty() ? nullptr : global, message.local.empty() ? nullptr : local, count, wait_list, event);
+    if (status == CL_SUCCESS) services_.stats->kernels.Add(1);
+    return status;
   });
 }
 

@@ -149,6 +149,20 @@ wire::Id Inventory::IdOf(cl_device_id device) const {
 
 bool Inventory::AnySharedMemory() const { return LargestSharedDevice() != 0; }
 
+void Inventory::Describe(SessionStatsPage* stats) const {
+  for (const Platform& platform : platforms_) {
+    for (const Root& root : platform.devices) {
+      const Device* device = devices_.Find(root.device);
+      char name[256] = "";
+      if (device == nullptr ||
+          clGetDeviceInfo(device->device, CL_DEVICE_NAME, sizeof(name) - 1, name, nullptr) != CL_SUCCESS) {
+        continue;
+      }
+      stats->AddDevice(name, device->global_memory);
+    }
+  }
+}
+
 uint64_t Inventory::LargestSharedDevice() const {
   uint64_t largest = 0;
   const_cast<Inventory*>(this)->devices_.ForEach([&](wire::Id, Device& device) {

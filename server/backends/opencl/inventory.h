@@ -64,6 +64,9 @@ class Inventory {
   bool AnySharedMemory() const;
   uint64_t LargestSharedDevice() const;
 
+  /// For the operator to see: names and memory of the devices.
+  void Describe(SessionStatsPage* stats) const;
+
   /// Answers GetInventory. The information was gathered at Load(): the device's limits do not change.
   void Send(Replies& replies, const opencl::Call& call) const;
 

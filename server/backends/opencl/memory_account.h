@@ -18,17 +18,24 @@ namespace hawser::server::ocl {
 /// Threading: the executor charges and releases; the driver's destructor callback runs on any thread.
 class MemoryAccount : public std::enable_shared_from_this<MemoryAccount> {
  public:
-  /// `limit` in bytes; 0: none.
-  MemoryAccount(Replies* replies, uint64_t limit) : replies_(replies), limit_(limit) {}
+  /// `limit` in bytes, 0: none; the operator may change it at any time. `shown`: what is held, for the operator to see.
+  MemoryAccount(Replies* replies, const std::atomic<uint64_t>* limit, std::atomic<uint64_t>* shown)
+      : replies_(replies), limit_(limit), shown_(shown) {}
 
   /// False when the session would hold more than its limit.
   bool Charge(uint64_t bytes) {
     const uint64_t held = held_.load(std::memory_order_relaxed);
-    if (limit_ != 0 && (bytes > limit_ || held > limit_ - bytes)) return false;
+    const uint64_t limit = limit_->load(std::memory_order_relaxed);
+    // held may be above a limit that was lowered.
+    if (limit != 0 && (bytes > limit || held > limit - bytes)) return false;
     held_.fetch_add(bytes, std::memory_order_relaxed);
+    shown_->fetch_add(bytes, std::memory_order_relaxed);
     return true;
   }
-  void Uncharge(uint64_t bytes) { held_.fetch_sub(bytes, std::memory_order_relaxed); }
+  void Uncharge(uint64_t bytes) {
+    held_.fetch_sub(bytes, std::memory_order_relaxed);
+    shown_->fetch_sub(bytes, std::memory_order_relaxed);
+  }
 
   /// Gives the guest's reference back. When the object is gone: uncharges, and sends Released if asked to.
   void Release(cl_mem memory, wire::Id id, uint64_t charge, bool notify);
@@ -44,7 +51,8 @@ class MemoryAccount : public std::enable_shared_from_this<MemoryAccount> {
   static void CL_CALLBACK OnDestroyed(cl_mem memory, void* pending);
 
   Replies* const replies_;
-  const uint64_t limit_;
+  const std::atomic<uint64_t>* const limit_;
+  std::atomic<uint64_t>* const shown_;
   std::atomic<uint64_t> held_{0};
   std::atomic<uint32_t> pending_{0};
 };

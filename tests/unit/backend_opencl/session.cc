@@ -220,6 +220,11 @@ Session::Session(const SessionOptions& options) {
   services.bulk_out = &bulk_out_;
   services.heap = {heap_.get(), options.heap};
   services.limits = options.limits;
+  wire::Result<SessionStats> stats = SessionStats::Create();
+  if (!stats.ok()) std::abort();
+  stats_ = std::move(*stats);
+  stats_.page()->device_memory_limit.store(options.limits.device_memory);
+  services.stats = stats_.page();
   services.drain_kernel_output = [this] { drains_.fetch_add(1); };
   services.enable_kernel_output = [this] { output_enabled_.fetch_add(1); };
   services.log = [this](std::string_view level, const std::string& text) {

@@ -287,6 +287,7 @@ class Session {
   std::atomic<int> output_enabled_{0};
   std::mutex log_mutex_;
   std::vector<std::string> log_;
+  SessionStats stats_;
   std::unique_ptr<Backend> backend_;
   uint64_t seq_ = 0;
   uint32_t index_ = 0;
