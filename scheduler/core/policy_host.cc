@@ -378,7 +378,8 @@ bool PolicyHost::InTime(const char* callback) {
   const std::string text = std::string(callback) + "() took " +
                            (slow_cpu ? Milliseconds(last_cpu_ns_) + " of processor time" : Milliseconds(last_wall_ns_));
   if (++slow_in_a_row_ < options_.slow_callbacks || is_fallback_) {
-    Emit(PolicyEvent::Kind::kSlow, "policy " + name_ + " is slow: " + text);
+    // Once is the machine's doing as often as the policy's.
+    if (slow_in_a_row_ > 1) Emit(PolicyEvent::Kind::kSlow, "policy " + name_ + " is slow: " + text);
     return true;
   }
   Eject("was slow " + std::to_string(slow_in_a_row_) + " times in a row; the last: " + text);

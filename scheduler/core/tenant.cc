@@ -27,12 +27,15 @@ Tenant& TenantTable::Add(TenantId id, TenantConfig config) {
   tenant->id = id;
   tenant->config = std::move(config);
   tenant->config.weight = std::max(1u, tenant->config.weight);
+  places_[tenant.get()] = tenants_.size();
   tenants_.push_back(std::move(tenant));
   return *tenants_.back();
 }
 
 void TenantTable::Remove(TenantId id) {
   std::erase_if(tenants_, [id](const auto& tenant) { return tenant->id == id; });
+  places_.clear();
+  for (size_t i = 0; i < tenants_.size(); ++i) places_[tenants_[i].get()] = i;
 }
 
 Tenant* TenantTable::Find(TenantId id) {
@@ -43,17 +46,19 @@ Tenant* TenantTable::Find(TenantId id) {
 }
 
 Tenant* TenantTable::Find(const hawser_tenant* handle) {
-  for (const auto& tenant : tenants_) {
-    if (tenant.get() == handle) return tenant.get();
-  }
-  return nullptr;
+  const auto place = places_.find(handle);
+  return place != places_.end() ? tenants_[place->second].get() : nullptr;
 }
 
 Tenant* TenantTable::Next(const hawser_tenant* previous, bool with_work_only) {
-  bool after = previous == nullptr;
-  for (const auto& tenant : tenants_) {
-    if (after && (!with_work_only || tenant->has_work)) return tenant.get();
-    if (tenant.get() == previous) after = true;
+  size_t i = 0;
+  if (previous != nullptr) {
+    const auto place = places_.find(previous);
+    if (place == places_.end()) return nullptr;
+    i = place->second + 1;
+  }
+  for (; i < tenants_.size(); ++i) {
+    if (!with_work_only || tenants_[i]->has_work) return tenants_[i].get();
   }
   return nullptr;
 }

@@ -10,6 +10,7 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <unordered_map>
 #include <vector>
 
 #include "hawser/policy.h"
@@ -95,6 +96,7 @@ class TenantTable {
 
  private:
   std::vector<std::unique_ptr<Tenant>> tenants_;
+  std::unordered_map<const hawser_tenant*, size_t> places_;  ///< In tenants_.
 };
 
 }  // namespace hawser::scheduler

@@ -3,8 +3,7 @@
  * a policy that failed. See virtual_clock.h for the rule and its bound.
  *
  * Anticipation: a client that sends its next request when the last is done has, for a moment, no work. If it is further
- * behind than everybody who has, the device waits for it, as long as that has been worth it: three waits in vain, and
- * there are no more until it has shown that it comes back in time.
+ * behind than everybody who has, the device waits for it, unless it came back too late the last three times.
  *
  * Settings: slice_us (2000), unit_us (0: the host's), anticipation_us (100). */
 #include <inttypes.h>
@@ -12,7 +11,7 @@
 
 #include "scheduler/policies/virtual_clock.h"
 
-enum { fair_vain_waits = 3 };
+enum { fair_patience = 3 };
 
 typedef struct fair {
   const hawser_host* host;
@@ -24,8 +23,7 @@ typedef struct fair_tenant {
   virtual_times times;
   uint64_t idle_since;
   uint32_t has_work;
-  uint32_t waited_for; /* since it became idle */
-  uint32_t vain;       /* waits, in a row */
+  uint32_t late; /* came back after more than the anticipation, so many times in a row */
 } fair_tenant;
 
 static fair_tenant* fair_of(const fair* self, hawser_tenant* t) { return self->host->priv(self->host->ctx, t); }
@@ -60,9 +58,9 @@ static void fair_runnable(void* state, hawser_tenant* t) {
   tenant->times.start = virtual_start(&self->clock, &tenant->times);
   if (tenant->idle_since == 0) return;
   if (self->host->now_ns(self->host->ctx) - tenant->idle_since <= self->anticipation_ns) {
-    tenant->vain = 0;
-  } else if (tenant->waited_for) {
-    ++tenant->vain;
+    tenant->late = 0;
+  } else if (tenant->late < fair_patience) {
+    ++tenant->late;
   }
 }
 
@@ -70,7 +68,6 @@ static void fair_idle(void* state, hawser_tenant* t) {
   fair* self = state;
   fair_tenant* tenant = fair_of(self, t);
   tenant->has_work = 0;
-  tenant->waited_for = 0;
   tenant->idle_since = self->host->now_ns(self->host->ctx);
 }
 
@@ -87,18 +84,17 @@ static int fair_select(void* state, hawser_decision* out) {
   const uint64_t now = host->now_ns(host->ctx);
   for (hawser_tenant* t = host->next_tenant(host->ctx, NULL); t != NULL; t = host->next_tenant(host->ctx, t)) {
     fair_tenant* tenant = fair_of(self, t);
-    if (tenant->has_work || tenant->idle_since == 0 || tenant->vain >= fair_vain_waits) continue;
+    if (tenant->has_work || tenant->idle_since == 0 || tenant->late >= fair_patience) continue;
     if (now - tenant->idle_since >= self->anticipation_ns) continue;
     if (!virtual_before(virtual_start(&self->clock, &tenant->times), start)) continue;
     const uint64_t wait = tenant->idle_since + self->anticipation_ns - now;
     if (out->wait_ns == 0 || wait < out->wait_ns) out->wait_ns = wait;
-    tenant->waited_for = 1;
   }
   if (out->wait_ns != 0) return HAWSER_SELECT_WAIT;
   self->clock.now = start;
   out->slice_ns = self->slice_ns;
   out->unit_ns = self->unit_ns;
-  out->linger_ns = self->anticipation_ns;
+  out->linger_ns = fair_of(self, out->who)->late < fair_patience ? self->anticipation_ns : 0;
   return HAWSER_SELECT_DECIDED;
 }
 

@@ -108,7 +108,7 @@ std::vector<PairGap> MeasurePairs(const SimResult& result) {
           most = std::max(most, difference());
           pair.gap_ns = std::max(pair.gap_ns, most - least);
         }
-        if (sample.kind != SimSample::Kind::kGrantEnd) {
+        if (sample.kind == SimSample::Kind::kBeginsWork || sample.kind == SimSample::Kind::kEndsWork) {
           (sample.tenant == i ? work_i : work_j) = sample.kind == SimSample::Kind::kBeginsWork;
           if (work_i && work_j && !together) least = most = difference();
           together = work_i && work_j;
@@ -138,7 +138,7 @@ void MeasureLag(const SimResult& result, std::vector<TenantMetrics>& out) {
         out[i].lag_max_ns = std::max(out[i].lag_max_ns, std::abs(lag[i]));
       }
     }
-    if (sample.kind == SimSample::Kind::kGrantEnd) continue;
+    if (sample.kind == SimSample::Kind::kGrantEnd || sample.kind == SimSample::Kind::kSnapshot) continue;
     work[sample.tenant] = sample.kind == SimSample::Kind::kBeginsWork;
     lag[sample.tenant] = 0;
   }

@@ -6,6 +6,7 @@
 #include <cstdarg>
 #include <cstdio>
 #include <nlohmann/json.hpp>
+#include <vector>
 
 namespace hawser::scheduler {
 namespace {
@@ -47,6 +48,15 @@ ordered_json ToJson(const Distribution& d) {
           {"p99", Ms(d.p99_ns)}, {"p999", Ms(d.p999_ns)}, {"max", Ms(d.max_ns)}, {"cv", d.cv}};
 }
 
+/// How long the first ten took: the repeats of an experiment.
+std::vector<double> FirstRequests(const SimTenant& tenant) {
+  std::vector<double> lengths;
+  for (size_t i = 0; i < tenant.requests.size() && i < 10; ++i) {
+    lengths.push_back(Ms(static_cast<double>(tenant.requests[i].end_ns - tenant.requests[i].arrival_ns)));
+  }
+  return lengths;
+}
+
 }  // namespace
 
 ordered_json ReportJson(const SimResult& result, const Metrics& metrics) {
@@ -75,7 +85,8 @@ ordered_json ReportJson(const SimResult& result, const Metrics& metrics) {
                                {"longest_wait_ms", Ms(static_cast<double>(tenant.longest_wait_ns))},
                                {"lag_max_ms", Ms(m.lag_max_ns)},
                                {"killed", tenant.killed},
-                               {"latency_ms", ToJson(m.latency)}});
+                               {"latency_ms", ToJson(m.latency)},
+                               {"first_requests_ms", FirstRequests(tenant)}});
   }
   json["windows"] = ordered_json::array();
   for (const WindowMetrics& window : metrics.windows) {

@@ -464,6 +464,9 @@ void Simulation::SetWork(size_t index, bool work) {
     result_.work.push_back({index, Since(client.work_since_ns), Since(now_ns_)});
     if (client.granted) idle_from_ns_ = now_ns_;
   }
+  for (size_t i = 0; i < clients_.size(); ++i) {
+    if (i != index && clients_[i].granted) Sample(i, SimSample::Kind::kSnapshot);
+  }
   Sample(index, work ? SimSample::Kind::kBeginsWork : SimSample::Kind::kEndsWork);
 }
 

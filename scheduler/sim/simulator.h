@@ -31,9 +31,10 @@ struct SimRequest {
   uint64_t end_ns = 0;
 };
 
-/// Device time of a tenant so far, at the end of a grant or when it began or ceased to have work.
+/// Device time of a tenant so far: at the end of a grant; when it began or ceased to have work; and, of whoever has the
+/// grant, when another did so.
 struct SimSample {
-  enum class Kind { kGrantEnd, kBeginsWork, kEndsWork };
+  enum class Kind { kGrantEnd, kSnapshot, kBeginsWork, kEndsWork };
   uint64_t at_ns = 0;
   size_t tenant = 0;
   Kind kind = Kind::kGrantEnd;
