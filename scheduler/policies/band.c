@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* band: credit, and two things more (GPUvm's BAND, after Gdev): who uses less than its reserved bandwidth comes first;
- * and after a kernel the device waits a moment for a tenant with more credit than anybody who is there, because that
- * one is about to send its next request. The moment must be longer than a client takes to turn around, or band is
- * credit. Settings: anticipation_us (2000), period_us (30000), unit_us (0: kernels whole). */
+ * and after a kernel the device waits a moment for a tenant below its reservation, or with more credit than anybody who
+ * is there, because that one is about to send its next request. The moment must be longer than a client takes to turn
+ * around, or band is credit. Settings: anticipation_us (2000), period_us (30000), unit_us (0: kernels whole). */
 #include "scheduler/policies/credit_ledger.h"
 
 typedef struct band {
@@ -74,7 +74,9 @@ static int band_select(void* state, hawser_decision* out) {
   for (hawser_tenant* t = host->next_tenant(host->ctx, NULL); t != NULL; t = host->next_tenant(host->ctx, t)) {
     const band_tenant* other = band_of(self, t);
     const uint64_t idle_since = hawser_look(host, t).idle_since_ns;
-    if (other->account.has_work || idle_since == 0 || other->account.credit_ns <= credit) continue;
+    if (other->account.has_work || idle_since == 0) continue;
+    const int below = hawser_look(host, t).window_used_ns < other->reserved_ppm * 1000u;
+    if (!below && other->account.credit_ns <= credit) continue;
     if (other->account.active && now < idle_since + self->anticipation_ns) {
       const uint64_t wait = idle_since + self->anticipation_ns - now;
       if (out->wait_ns == 0 || wait < out->wait_ns) out->wait_ns = wait;

@@ -5,8 +5,8 @@
  * In each round everybody with work runs one thread group, made so large that it fills a slice (the host sizes it from
  * the measured rate; the paper corrects a thread count by seconds, which either does nothing or oscillates). Whoever
  * has used more than twice what the least has used sits out one round: that repays what kernels took that could not be
- * split. Use is counted over the last second and not since the beginning, and the least is not taken below one slice,
- * or a newcomer would pause everybody.
+ * split. Old use counts less (it is halved after every second of use), and who comes, or comes back after a round,
+ * begins with the least of those who are there: otherwise a newcomer would pause everybody.
  *
  * Settings: slice_us (2000; for weight 100). */
 #include "scheduler/policies/settings.h"
@@ -15,11 +15,14 @@ typedef struct split {
   const hawser_host* host;
   uint64_t slice_ns;
   uint64_t round;
-  uint64_t paused; /* rounds that somebody sat out */
+  uint64_t paused;     /* rounds that somebody sat out */
+  uint64_t charged_ns; /* since usage was last halved */
 } split;
 
 typedef struct split_tenant {
-  uint64_t round; /* the last in which it had its turn, or sat out */
+  uint64_t round;    /* the last in which it had its turn, or sat out */
+  uint64_t usage_ns; /* as if its weight were 100 */
+  uint64_t weight;
 } split_tenant;
 
 static split_tenant* split_of(const split* self, hawser_tenant* t) { return self->host->priv(self->host->ctx, t); }
@@ -36,33 +39,61 @@ static int split_init(const hawser_host* host, void** state) {
 
 static void split_fini(void* state) { free(state); }
 
-/* Device time in the last second as if its weight were 100. */
-static uint64_t split_usage(const hawser_tenant_view* view) {
-  return view->window_used_ns * 100u / (view->weight != 0 ? view->weight : 1u);
+/* The least usage among those who have work, but for `except`; UINT64_MAX: nobody has. */
+static uint64_t split_least(const split* self, const hawser_tenant* except) {
+  uint64_t least = UINT64_MAX;
+  for (hawser_tenant* t = self->host->next_runnable(self->host->ctx, NULL); t != NULL;
+       t = self->host->next_runnable(self->host->ctx, t)) {
+    if (t != except && split_of(self, t)->usage_ns < least) least = split_of(self, t)->usage_ns;
+  }
+  return least;
+}
+
+static int split_tenant_add(void* state, hawser_tenant* t, const hawser_tenant_cfg* cfg) {
+  split_of(state, t)->weight = cfg->weight;
+  return 0;
+}
+
+static void split_tenant_cfg(void* state, hawser_tenant* t, const hawser_tenant_cfg* cfg) {
+  split_of(state, t)->weight = cfg->weight;
+}
+
+static void split_runnable(void* state, hawser_tenant* t) {
+  split* self = state;
+  split_tenant* tenant = split_of(self, t);
+  const uint64_t least = split_least(self, t);
+  const int was_away = tenant->round + 1 < self->round;
+  if (was_away && least != UINT64_MAX && tenant->usage_ns < least) tenant->usage_ns = least;
+}
+
+static void split_charged(void* state, hawser_tenant* t, uint64_t gpu_ns, uint32_t why) {
+  split* self = state;
+  if (why & HAWSER_CHARGE_ALONE) return;
+  split_of(self, t)->usage_ns += gpu_ns * 100u / split_of(self, t)->weight;
+  self->charged_ns += gpu_ns;
+  if (self->charged_ns < 1000000000u) return;
+  self->charged_ns = 0;
+  for (t = self->host->next_tenant(self->host->ctx, NULL); t != NULL; t = self->host->next_tenant(self->host->ctx, t)) {
+    split_of(self, t)->usage_ns /= 2;
+  }
 }
 
 static int split_select(void* state, hawser_decision* out) {
   split* self = state;
   const hawser_host* host = self->host;
-  uint64_t least = UINT64_MAX;
-  for (hawser_tenant* t = host->next_runnable(host->ctx, NULL); t != NULL; t = host->next_runnable(host->ctx, t)) {
-    const hawser_tenant_view view = hawser_look(host, t);
-    const uint64_t usage = split_usage(&view);
-    if (usage < least) least = usage;
-  }
+  uint64_t least = split_least(self, NULL);
   if (least < self->slice_ns) least = self->slice_ns;
   for (int pass = 0; pass < 2; ++pass, ++self->round) {
     for (hawser_tenant* t = host->next_runnable(host->ctx, NULL); t != NULL; t = host->next_runnable(host->ctx, t)) {
       split_tenant* tenant = split_of(self, t);
       if (tenant->round >= self->round) continue;
-      const hawser_tenant_view view = hawser_look(host, t);
       tenant->round = self->round;
-      if (split_usage(&view) > 2 * least) {
+      if (tenant->usage_ns > 2 * least) {
         ++self->paused;
         continue;
       }
       out->who = t;
-      out->slice_ns = self->slice_ns * view.weight / 100u;
+      out->slice_ns = self->slice_ns * tenant->weight / 100u;
       out->unit_ns = out->slice_ns; /* a group fills the slice */
       return HAWSER_SELECT_DECIDED;
     }
@@ -81,7 +112,11 @@ HAWSER_POLICY_EXPORT const hawser_policy* hawser_policy_entry_v1(const hawser_ho
       .priv_size = sizeof(split_tenant),
       .init = split_init,
       .fini = split_fini,
+      .tenant_add = split_tenant_add,
+      .tenant_cfg = split_tenant_cfg,
+      .runnable = split_runnable,
       .select = split_select,
+      .charged = split_charged,
   };
   return &policy;
 }
