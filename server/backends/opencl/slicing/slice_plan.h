@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: Apache-2.0
+// Divides a launch into parts at whole work-groups.
+//
+// Each part's work-items are a multiple of 64, as paper 004 wants it (its wave front), but whole work-groups whatever
+// their size, which the paper's own "regardless of the work-group" would break; only the last part of a row may be
+// less. Parts come in ascending order of work-groups, cover the launch exactly, and add up to its global offset. Sizes
+// may change from part to part. Work-groups that are smaller at the end of a dimension (OpenCL 2.0) stay whole and
+// last.
+#ifndef HAWSER_SERVER_BACKENDS_OPENCL_SLICING_SLICE_PLAN_H_
+#define HAWSER_SERVER_BACKENDS_OPENCL_SLICING_SLICE_PLAN_H_
+
+#include <cstdint>
+#include <optional>
+
+namespace hawser::server::slicing {
+
+/// A launch, as clEnqueueNDRangeKernel has it. Dimensions beyond `dimensions` are not looked at.
+struct LaunchShape {
+  uint32_t dimensions = 1;  ///< 1 to 3.
+  uint64_t offset[3] = {0, 0, 0};
+  uint64_t global[3] = {1, 1, 1};
+  /// Zeros: the driver chooses, and the kernel does not see it. Then a part may end at any multiple of 64 work-items.
+  uint64_t local[3] = {0, 0, 0};
+};
+
+struct SlicePart {
+  uint64_t offset[3] = {0, 0, 0};
+  uint64_t global[3] = {1, 1, 1};
+  uint64_t items = 0;
+  uint64_t first_group = 0;  ///< Along the axis of a carried plan.
+};
+
+/// Paper 004's size of a thread group for the first round, in work-items: int(cores * beta / tenants / 64) * 64. It may
+/// be 0; the plan takes at least what is whole.
+constexpr uint64_t FirstRoundItems(uint64_t cores, double beta, uint32_t tenants) {
+  const double items = static_cast<double>(cores) * beta / (tenants == 0 ? 1 : tenants) / 64;
+  if (!(items > 0)) return 0;
+  return items > 1e15 ? uint64_t{1} << 56 : static_cast<uint64_t>(items) * 64;
+}
+
+/// Threading: none.
+class SlicePlan {
+ public:
+  /// Parts differ in any dimension. Empty when the launch is none that could be divided (no work-items, sizes that
+  /// overflow).
+  static std::optional<SlicePlan> Plain(const LaunchShape& shape);
+  /// Parts differ along one axis, which is chosen so that a part of `items` is possible if any is; uniform work-groups
+  /// and one or two dimensions only.
+  static std::optional<SlicePlan> Carried(const LaunchShape& shape, uint64_t items);
+
+  bool done() const { return remaining_ == 0; }
+  uint64_t remaining() const { return remaining_; }  ///< Work-items.
+  uint64_t total() const { return total_; }
+  /// The next part, of about `items` work-items; not when done().
+  SlicePart Next(uint64_t items);
+
+  uint32_t axis() const { return axis_; }
+  uint64_t groups(uint32_t dimension) const { return groups_[dimension]; }
+
+ private:
+  static constexpr uint32_t kEveryAxis = 3;
+
+  /// Work-items of one step along `axis`, whose faster dimensions are complete.
+  uint64_t StepItems(uint32_t axis) const;
+  SlicePart Take(uint32_t axis, uint64_t count);
+
+  LaunchShape shape_;
+  uint64_t local_[3] = {1, 1, 1};
+  uint64_t groups_[3] = {1, 1, 1};
+  uint64_t at_[3] = {0, 0, 0};  ///< The next work-group.
+  uint64_t total_ = 0;
+  uint64_t remaining_ = 0;
+  uint32_t axis_ = kEveryAxis;
+};
+
+}  // namespace hawser::server::slicing
+
+#endif  // HAWSER_SERVER_BACKENDS_OPENCL_SLICING_SLICE_PLAN_H_
