@@ -86,7 +86,8 @@ Result<ChosenDriver> ChooseDriver(const WorkerSettings& settings, const std::vec
   if (nvidia.ok() && IsOneOf(nvidia->driver.path, soft_places)) nvidia->soft = true;
   if (settings.cuda_device == CudaDevice::kNvidia) {
     if (nvidia.ok() && nvidia->soft) {
-      return Status(Code::kInvalid, std::string(kNvidiaLibrary) + " is the software device here, " + nvidia->driver.path);
+      return Status(Code::kInvalid,
+                    std::string(kNvidiaLibrary) + " is the software device here, " + nvidia->driver.path);
     }
     return nvidia;
   }

@@ -24,8 +24,8 @@ struct ChosenDriver {
 /// Where the software device may be, for a worker in `directory`: of a build tree, of an installation.
 std::vector<std::string> SoftDriverPlaces(const std::string& directory);
 
-/// As the settings say. `load` is LoadDriver, or a test's. Calls cuInit of the driver that it chooses (and, for auto, of
-/// one that it does not). kInvalid: none works; the text says why each does not.
+/// As the settings say. `load` is LoadDriver, or a test's. Calls cuInit of the driver that it chooses (and, for auto,
+/// of one that it does not). kInvalid: none works; the text says why each does not.
 using Loader = std::function<wire::Result<LoadedDriver>(const std::string& library)>;
 wire::Result<ChosenDriver> ChooseDriver(const WorkerSettings& settings, const std::vector<std::string>& soft_places,
                                         const Loader& load);

@@ -70,24 +70,23 @@ Result<LoadedDriver> LoadDriver(const std::string& library) {
   driver.path = PathOf(handle, library);
   const Finder finder(handle);
   std::string lacking;
-#define HAWSER_REQUIRE(name)                                                                                        \
+#define HAWSER_REQUIRE(name) \
   if (!finder.Find(#name, HAWSER_EXPANDED_TEXT(name), &driver.table.name)) lacking += " " HAWSER_EXPANDED_TEXT(name);
   HAWSER_CUDA_REQUIRED(HAWSER_REQUIRE)
 #undef HAWSER_REQUIRE
   if (!lacking.empty()) {
     return Status(Code::kInvalid, "the CUDA driver " + driver.path + " lacks" + lacking);
   }
-#define HAWSER_TAKE(name)                                                        \
-  if (!finder.Find(#name, HAWSER_EXPANDED_TEXT(name), &driver.table.name)) {     \
-    driver.missing.emplace_back(HAWSER_EXPANDED_TEXT(name));                     \
+#define HAWSER_TAKE(name)                                                    \
+  if (!finder.Find(#name, HAWSER_EXPANDED_TEXT(name), &driver.table.name)) { \
+    driver.missing.emplace_back(HAWSER_EXPANDED_TEXT(name));                 \
   }
   HAWSER_CUDA_OPTIONAL(HAWSER_TAKE)
 #undef HAWSER_TAKE
-  driver.table.ElapsedTimeV1 =
-      reinterpret_cast<PFN_cuEventElapsedTime_v2000>(::dlsym(handle, "cuEventElapsedTime"));
+  driver.table.ElapsedTimeV1 = reinterpret_cast<PFN_cuEventElapsedTime_v2000>(::dlsym(handle, "cuEventElapsedTime"));
   if (const CUresult result = driver.table.cuDriverGetVersion(&driver.version); result != CUDA_SUCCESS) {
-    return Status(Code::kInvalid, "the CUDA driver " + driver.path +
-                                      " does not tell its version: " + ErrorText(driver.table, result));
+    return Status(Code::kInvalid,
+                  "the CUDA driver " + driver.path + " does not tell its version: " + ErrorText(driver.table, result));
   }
   return driver;
 }

@@ -4,12 +4,12 @@
 // Who runs what
 //   executor thread  After(), OnEvent(): leave a job behind what is enqueued now.
 //   lane threads     each waits for the events of its jobs, one after the other, and calls what shall happen then.
-// A stream that has waited for something keeps a lane of its own, so that nobody waits behind another stream; a wait for
-// an event borrows one. Beyond kMaxLanes they share.
+// A stream that has waited for something keeps a lane of its own, so that nobody waits behind another stream; a wait
+// for an event borrows one. Beyond kMaxLanes they share.
 //
-// Order: a job may *land* data (hand it to the bulk channel, or put it into a reply). A job's `done` runs only after all
-// data has landed that was enqueued earlier and whose event is complete: so a guest that learns of a completion finds
-// that the data before it is on its way.
+// Order: a job may *land* data (hand it to the bulk channel, or put it into a reply). A job's `done` runs only after
+// all data has landed that was enqueued earlier and whose event is complete: so a guest that learns of a completion
+// finds that the data before it is on its way.
 //
 // Lock order: mutex_ and Lane::mutex are leaves but for board_mutex_, under which cuEventQuery is called.
 #ifndef HAWSER_SERVER_BACKENDS_CUDA_WAITS_H_

@@ -1,0 +1,344 @@
+// SPDX-License-Identifier: Apache-2.0
+// The backend over a CUDA driver: executes a session's commands.
+//
+// Who owns what, who runs what
+//   executor thread   all functions of cuda::Handler, in the guest's order; owns the object tables, the memory map and
+//                     which context is current. Never waits for the device, but to end a context.
+//   lane threads      wait for the device; answers, data that lands, staging memory back (waits.h).
+//   driver threads    host functions: gates at which a stream waits for the guest (gate.h).
+//   bulk threads      (the worker's) call back when a transfer is over.
+// Lock order: Waits' locks, then the driver's, then the worker's. Gates, StagingPool and EventPool are leaves.
+//
+// The functions of Handler are spread over files by subject: contexts.cc, memory.cc, copies.cc, spaces.cc,
+// arrays.cc, modules.cc, launches.cc, streams.cc, graphs.cc, queries.cc.
+#ifndef HAWSER_SERVER_BACKENDS_CUDA_BACKEND_H_
+#define HAWSER_SERVER_BACKENDS_CUDA_BACKEND_H_
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <string_view>
+#include <unordered_set>
+#include <vector>
+
+#include "memmgr/ledger.h"
+#include "proto/cuda/dispatch.h"
+#include "proto/cuda/messages.h"
+#include "server/backends/cuda/address_ranges.h"
+#include "server/backends/cuda/create.h"
+#include "server/backends/cuda/driver_choice.h"
+#include "server/backends/cuda/gate.h"
+#include "server/backends/cuda/image_store.h"
+#include "server/backends/cuda/memory_map.h"
+#include "server/backends/cuda/objects.h"
+#include "server/backends/cuda/staging.h"
+#include "server/backends/cuda/waits.h"
+#include "server/worker/session_backend.h"
+#include "server/worker_settings.h"
+
+namespace hawser::server::cuda_backend {
+
+class CudaBackend final : public cuda::Handler, public SessionBackend {
+ public:
+  /// `before`: the process's mappings before the driver was loaded.
+  CudaBackend(ChosenDriver driver, const WorkerSettings& settings, AddressRanges before);
+  /// Only tests come here; a worker ends without destructors. The device must come to an end.
+  ~CudaBackend() override;
+
+  // ------------------------------------------------------------------ SessionBackend
+  const Dialect& dialect() const override { return CudaDialect(); }
+  Outcome Execute(const wire::FrameHeader& header, wire::Bytes payload, std::string* error) override {
+    const cuda::Outcome outcome = cuda::Dispatch(header, payload, *this, error);
+    return {outcome.result != cuda::DispatchResult::kDone, outcome.status};
+  }
+  Failure TakeFailure() override { return std::exchange(failure_, Failure()); }
+  bool WantsHeap() override { return true; }
+  uint64_t HeapSizeHint() override;
+  void SetServices(const Services& services) override;
+
+  // ------------------------------------------------------------------ cuda::Handler
+  int32_t GetInventory(const cuda::Call& call, const cuda::Nothing& message) override;
+  int32_t ReleaseObject(const cuda::Call& call, const cuda::Release& message) override;
+  int32_t Ask(const cuda::Call& call, const cuda::Query& message) override;
+  int32_t CreateContext(const cuda::Call& call, const cuda::CreateContext& message) override;
+  int32_t ResetPrimary(const cuda::Call& call, const cuda::ResetPrimary& message) override;
+  int32_t SetContextFlags(const cuda::Call& call, const cuda::SetContextFlags& message) override;
+  int32_t SetLimit(const cuda::Call& call, const cuda::SetLimit& message) override;
+  int32_t GetLimit(const cuda::Call& call, const cuda::GetLimit& message) override;
+  int32_t SetCacheConfig(const cuda::Call& call, const cuda::SetCacheConfig& message) override;
+  int32_t SetPeerAccess(const cuda::Call& call, const cuda::SetPeerAccess& message) override;
+  int32_t SynchronizeContext(const cuda::Call& call, const cuda::SynchronizeContext& message) override;
+  int32_t Allocate(const cuda::Call& call, const cuda::Allocate& message) override;
+  int32_t AllocatePitch(const cuda::Call& call, const cuda::AllocatePitch& message) override;
+  int32_t Free(const cuda::Call& call, const cuda::Free& message) override;
+  int32_t GetMemoryInfo(const cuda::Call& call, const cuda::GetMemoryInfo& message) override;
+  int32_t Write(const cuda::Call& call, const cuda::Write& message) override;
+  int32_t Read(const cuda::Call& call, const cuda::Read& message) override;
+  int32_t CopyLinear(const cuda::Call& call, const cuda::CopyLinear& message) override;
+  int32_t CopyHeap(const cuda::Call& call, const cuda::CopyHeap& message) override;
+  int32_t CopyRegion(const cuda::Call& call, const cuda::CopyRegion& message) override;
+  int32_t WriteRegion(const cuda::Call& call, const cuda::WriteRegion& message) override;
+  int32_t ReadRegion(const cuda::Call& call, const cuda::ReadRegion& message) override;
+  int32_t Memset(const cuda::Call& call, const cuda::Memset& message) override;
+  int32_t Prefetch(const cuda::Call& call, const cuda::Prefetch& message) override;
+  int32_t Advise(const cuda::Call& call, const cuda::Advise& message) override;
+  int32_t AttachMemory(const cuda::Call& call, const cuda::AttachMemory& message) override;
+  int32_t CreateStaging(const cuda::Call& call, const cuda::CreateStaging& message) override;
+  int32_t WriteStaging(const cuda::Call& call, const cuda::WriteStaging& message) override;
+  int32_t ReadStaging(const cuda::Call& call, const cuda::ReadStaging& message) override;
+  int32_t CreatePool(const cuda::Call& call, const cuda::CreatePool& message) override;
+  int32_t AllocateAsync(const cuda::Call& call, const cuda::AllocateAsync& message) override;
+  int32_t FreeAsync(const cuda::Call& call, const cuda::FreeAsync& message) override;
+  int32_t SetPool(const cuda::Call& call, const cuda::SetPool& message) override;
+  int32_t SetPoolAttribute(const cuda::Call& call, const cuda::SetPoolAttribute& message) override;
+  int32_t GetPoolAttribute(const cuda::Call& call, const cuda::GetPoolAttribute& message) override;
+  int32_t TrimPool(const cuda::Call& call, const cuda::TrimPool& message) override;
+  int32_t SetPoolAccess(const cuda::Call& call, const cuda::SetPoolAccess& message) override;
+  int32_t ReserveAddress(const cuda::Call& call, const cuda::ReserveAddress& message) override;
+  int32_t FreeAddress(const cuda::Call& call, const cuda::FreeAddress& message) override;
+  int32_t CreateAllocation(const cuda::Call& call, const cuda::CreateAllocation& message) override;
+  int32_t MapAllocation(const cuda::Call& call, const cuda::MapAllocation& message) override;
+  int32_t UnmapAddress(const cuda::Call& call, const cuda::UnmapAddress& message) override;
+  int32_t SetAccess(const cuda::Call& call, const cuda::SetAccess& message) override;
+  int32_t GetGranularity(const cuda::Call& call, const cuda::GetGranularity& message) override;
+  int32_t CreateArray(const cuda::Call& call, const cuda::CreateArray& message) override;
+  int32_t CreateMipmap(const cuda::Call& call, const cuda::CreateMipmap& message) override;
+  int32_t GetMipmapLevel(const cuda::Call& call, const cuda::GetMipmapLevel& message) override;
+  int32_t CreateTexture(const cuda::Call& call, const cuda::CreateTexture& message) override;
+  int32_t DestroyTexture(const cuda::Call& call, const cuda::DestroyTexture& message) override;
+  int32_t CreateSurface(const cuda::Call& call, const cuda::CreateSurface& message) override;
+  int32_t DestroySurface(const cuda::Call& call, const cuda::DestroySurface& message) override;
+  int32_t ExportMemory(const cuda::Call& call, const cuda::ExportMemory& message) override;
+  int32_t ImportMemory(const cuda::Call& call, const cuda::ImportMemory& message) override;
+  int32_t CloseMemory(const cuda::Call& call, const cuda::CloseMemory& message) override;
+  int32_t ExportEvent(const cuda::Call& call, const cuda::ExportEvent& message) override;
+  int32_t ImportEvent(const cuda::Call& call, const cuda::ImportEvent& message) override;
+  int32_t UploadImage(const cuda::Call& call, const cuda::UploadImage& message) override;
+  int32_t LoadModule(const cuda::Call& call, const cuda::LoadModule& message) override;
+  int32_t DescribeKernel(const cuda::Call& call, const cuda::DescribeKernel& message) override;
+  int32_t GetGlobal(const cuda::Call& call, const cuda::GetGlobal& message) override;
+  int32_t GetFunction(const cuda::Call& call, const cuda::GetFunction& message) override;
+  int32_t SetFunctionAttribute(const cuda::Call& call, const cuda::SetFunctionAttribute& message) override;
+  int32_t LinkImages(const cuda::Call& call, const cuda::LinkImages& message) override;
+  int32_t DownloadImage(const cuda::Call& call, const cuda::DownloadImage& message) override;
+  int32_t Launch(const cuda::Call& call, const cuda::Launch& message) override;
+  int32_t LaunchWith(const cuda::Call& call, const cuda::LaunchWith& message) override;
+  int32_t CreateStream(const cuda::Call& call, const cuda::CreateStream& message) override;
+  int32_t SetStreamAttribute(const cuda::Call& call, const cuda::SetStreamAttribute& message) override;
+  int32_t SynchronizeStream(const cuda::Call& call, const cuda::SynchronizeStream& message) override;
+  int32_t WatchStream(const cuda::Call& call, const cuda::WatchStream& message) override;
+  int32_t WaitEvent(const cuda::Call& call, const cuda::WaitEvent& message) override;
+  int32_t EnqueueHostFunction(const cuda::Call& call, const cuda::EnqueueHostFunction& message) override;
+  int32_t HostFunctionDone(const cuda::Call& call, const cuda::HostFunctionDone& message) override;
+  int32_t EnqueueStreamValues(const cuda::Call& call, const cuda::EnqueueStreamValues& message) override;
+  int32_t CreateEvent(const cuda::Call& call, const cuda::CreateEvent& message) override;
+  int32_t RecordEvent(const cuda::Call& call, const cuda::RecordEvent& message) override;
+  int32_t SynchronizeEvent(const cuda::Call& call, const cuda::SynchronizeEvent& message) override;
+  int32_t WatchEvent(const cuda::Call& call, const cuda::WatchEvent& message) override;
+  int32_t GetElapsed(const cuda::Call& call, const cuda::GetElapsed& message) override;
+  int32_t BeginCapture(const cuda::Call& call, const cuda::BeginCapture& message) override;
+  int32_t BeginCaptureToGraph(const cuda::Call& call, const cuda::BeginCaptureToGraph& message) override;
+  int32_t EndCapture(const cuda::Call& call, const cuda::EndCapture& message) override;
+  int32_t SetCaptureMode(const cuda::Call& call, const cuda::SetCaptureMode& message) override;
+  int32_t GetCaptureInfo(const cuda::Call& call, const cuda::GetCaptureInfo& message) override;
+  int32_t SetCaptureDependencies(const cuda::Call& call, const cuda::SetCaptureDependencies& message) override;
+  int32_t CreateGraph(const cuda::Call& call, const cuda::CreateGraph& message) override;
+  int32_t CloneGraph(const cuda::Call& call, const cuda::CloneGraph& message) override;
+  int32_t AddNode(const cuda::Call& call, const cuda::AddNode& message) override;
+  int32_t AddAllocationNode(const cuda::Call& call, const cuda::AddAllocationNode& message) override;
+  int32_t SetNode(const cuda::Call& call, const cuda::SetNode& message) override;
+  int32_t EnableNode(const cuda::Call& call, const cuda::EnableNode& message) override;
+  int32_t SetDependencies(const cuda::Call& call, const cuda::SetDependencies& message) override;
+  int32_t GetNodes(const cuda::Call& call, const cuda::GetNodes& message) override;
+  int32_t DescribeNode(const cuda::Call& call, const cuda::DescribeNode& message) override;
+  int32_t FindNodeInClone(const cuda::Call& call, const cuda::FindNodeInClone& message) override;
+  int32_t InstantiateGraph(const cuda::Call& call, const cuda::InstantiateGraph& message) override;
+  int32_t UpdateGraph(const cuda::Call& call, const cuda::UpdateGraph& message) override;
+  int32_t LaunchGraph(const cuda::Call& call, const cuda::LaunchGraph& message) override;
+
+ private:
+  /// Where a command runs.
+  struct Place {
+    int32_t status = 0;
+    Context* context = nullptr;
+    StreamState* stream = nullptr;
+    CUstream native() const { return stream->native(); }
+    bool ok() const { return status == 0; }
+  };
+
+  // ------------------------------------------------------------------ lookups and failures (backend.cc)
+  /// The object, or null after setting *status and reason_.
+  template <typename T>
+  T* Use(wire::Id id, int32_t* status) {
+    wire::Lookup why = wire::Lookup::kOk;
+    T* object = objects_->Table<T>().Find(id, &why);
+    if (object != nullptr && object->error == 0) [[likely]]
+      return object;
+    *status = object != nullptr ? object->error : ObjectType<T>::kInvalid;
+    ExplainLookup(id, ObjectType<T>::kText, why, object != nullptr);
+    return nullptr;
+  }
+  void ExplainLookup(wire::Id id, const char* what, wire::Lookup why, bool failed_before);
+  /// Makes the context current.
+  Context* Enter(wire::Id context, int32_t* status);
+  int32_t EnterNative(CUcontext context);
+  Place At(wire::Id context, wire::Id stream);
+  int32_t Explain(int32_t status, std::string_view reason) {
+    reason_ = reason;
+    return status;
+  }
+  /// A command without a reply failed: keeps a Failure, makes `object` report the error from now on. Returns `status`.
+  int32_t Fail(const cuda::Call& call, int32_t status, wire::Id object = {}, wire::Id context = {});
+  /// What a driver's function returned, as the outcome of a command without a reply.
+  int32_t Finish(const cuda::Call& call, CUresult result, wire::Id context = {}, wire::Id object = {}) {
+    if (result == CUDA_SUCCESS) [[likely]]
+      return 0;
+    Note(context, result);
+    return Fail(call, static_cast<int32_t>(result), object, context);
+  }
+  /// Puts a new object under its name.
+  template <typename T>
+  int32_t Keep(wire::Id id, T object) {
+    const wire::Lookup result = objects_->Table<T>().Insert(id, std::move(object));
+    if (result == wire::Lookup::kOk) [[likely]]
+      return 0;
+    ExplainLookup(id, ObjectType<T>::kText, result, false);
+    return CUDA_ERROR_INVALID_VALUE;
+  }
+  template <typename Message>
+  void Reply(const cuda::Call& call, const Message& message) {
+    services_.replies->Send(call.opcode, call.seq, message, true);
+  }
+  template <typename Message>
+  void ReplyWith(const cuda::Call& call, Message message, int32_t status) {
+    message.status = status;
+    Reply(call, message);
+  }
+  int32_t ReplyStatus(const cuda::Call& call, int32_t status) {
+    ReplyWith(call, cuda::Status(), status);
+    return 0;
+  }
+  template <typename Message>
+  void Notify(const Message& message, bool flush = true) {
+    services_.replies->Send(cuda::OpcodeOf<Message>::value, 0, message, flush);
+  }
+  /// Tells the guest, once, when the result says that the context is broken for good.
+  void Note(wire::Id context, CUresult result);
+  void OnLaneResult(CUcontext context, CUresult result);
+  void Log(std::string_view level, const std::string& text) {
+    if (services_.log) services_.log(level, text);
+  }
+  static constexpr int32_t kNotSupported = CUDA_ERROR_NOT_SUPPORTED;
+
+  // ------------------------------------------------------------------ contexts (contexts.cc)
+  int32_t RetainPrimary(CUdevice device, CUcontext* native);
+  /// Everything of the context ends, then `end` is called for the native one.
+  void EndContext(wire::Id id, Context& context, CUresult (*end)(const DriverTable& driver, const Context& context));
+  void RegisterHeap(const Context& context);
+  cuda::DeviceInfo DescribeDevice(int index, CUdevice device);
+
+  // ------------------------------------------------------------------ memory (memory.cc)
+  /// Charges, allocates by `allocate(CUdeviceptr*)`, maps.
+  template <typename AllocateFunction>
+  int32_t NewMemory(wire::Id context, uint64_t size, MemoryKind kind, AllocateFunction&& allocate, uint64_t* address);
+  void ForgetMemory(uint64_t address);
+  bool Owns(uint64_t address, uint64_t size) const { return size == 0 || memory_.Holds(address, size); }
+  bool IsReserved(uint64_t address, uint64_t size) const;
+  bool OwnsHeap(uint64_t offset, uint64_t size) const {
+    return offset <= services_.heap.size && size <= services_.heap.size - offset;
+  }
+
+  // ------------------------------------------------------------------ copies (copies.cc)
+  /// Room for a small write, filled with `data`; null without memory.
+  std::byte* Slab(const Place& at, wire::Bytes data);
+  /// Staging memory that a transfer fills; the stream waits at a gate until it has.
+  int32_t StageTransfer(const cuda::Call& call, const Place& at, uint64_t transfer, uint64_t size,
+                        StagingPool::Block* block);
+  /// Lets the guest send a transfer that nobody wants any more.
+  void DrainTransfer(uint64_t transfer, uint64_t size);
+  /// Calls copy(host memory, CUstream) for data that comes with the command or on the bulk channel.
+  template <typename Copy>
+  int32_t WriteWith(const cuda::Call& call, const Place& at, wire::Id context, uint64_t size, uint64_t transfer,
+                    wire::Bytes data, Copy&& copy);
+  /// Calls copy(host memory, CUstream) and answers with the data.
+  template <typename Copy>
+  int32_t ReadWith(const cuda::Call& call, const Place& at, wire::Id context, uint64_t size, uint64_t transfer,
+                   Copy&& copy);
+  int32_t FailRead(const cuda::Call& call, uint64_t transfer, int32_t status);
+  int32_t KeepUntilDone(const Place& at, StagingPool::Block block);
+  /// One side of a driver's copy description. False after setting *status.
+  bool DescribeSide(const cuda::CopySide& side, uint64_t width, uint64_t height, uint64_t depth, bool destination,
+                    CUDA_MEMCPY3D* copy, int32_t* status);
+  static void DescribeHost(std::byte* host, uint64_t width, uint64_t height, bool destination, CUDA_MEMCPY3D* copy);
+
+  // ------------------------------------------------------------------ modules (modules.cc)
+  struct Assembled;
+  int32_t Assemble(const wire::ListView<cuda::ImageEntry>& entries, Assembled* assembled, uint32_t first_index,
+                   std::vector<uint32_t>* missing);
+  int32_t DescribeFunction(CUfunction function, bool is_kernel, std::vector<uint32_t>* offsets,
+                           std::vector<uint32_t>* sizes, std::vector<int32_t>* attributes, CUdevice device);
+  void MayPrint(wire::Bytes image);
+  CUdevice AnyDevice() const;
+
+  // ------------------------------------------------------------------ launches (launches.cc)
+  int32_t FillAttribute(const cuda::LaunchAttribute& from, CUlaunchAttribute* to);
+
+  // ------------------------------------------------------------------ streams (streams.cc)
+  /// What the driver is given as a host function's argument.
+  struct HostCall {
+    CudaBackend* backend = nullptr;
+    CUcontext context = nullptr;
+    uint64_t callback = 0;  ///< The guest's name for it.
+    bool once = false;      ///< Of a stream; a graph's node runs again and again.
+  };
+  static void CUDA_CB RunHostCall(void* data);
+  CUresult SynchronizeBehind(const Place& at, std::function<void(CUresult)> done);
+
+  // ------------------------------------------------------------------ graphs (graphs.cc)
+  wire::Id NameNode(wire::Id graph, CUgraphNode node, const wire::ArrayView<wire::Id>& names, size_t* used);
+  int32_t UseNodes(const wire::ArrayView<wire::Id>& ids, std::vector<CUgraphNode>* nodes);
+  int32_t AddNativeNode(const cuda::AddNode& message, CUgraph graph, const std::vector<CUgraphNode>& dependencies,
+                        CUgraphNode* node);
+  struct KernelParameters;
+  int32_t FillKernel(const cuda::NodeParameters& from, KernelParameters* to);
+  int32_t FillCopy(const cuda::NodeParameters& from, CUDA_MEMCPY3D* to, CUcontext* context);
+  int32_t FillMemset(const cuda::NodeParameters& from, CUDA_MEMSET_NODE_PARAMS* to, CUcontext* context);
+  HostCall* NewHostCall(uint64_t callback, bool once);
+
+  const ChosenDriver chosen_;
+  const DriverTable& driver_;
+  const WorkerSettings settings_;
+  const AddressRanges before_;
+  Services services_;
+  std::vector<CUdevice> devices_;
+  std::vector<CUcontext> warm_;  ///< By device: retained while the inventory was made; null: none.
+
+  std::unique_ptr<memmgr::Ledger> ledger_;
+  std::unique_ptr<StagingBudget> staging_budget_;
+  std::unique_ptr<ImageStore> images_;
+  Gates gates_;
+  MemoryMap memory_;
+  std::unordered_set<uint64_t> textures_, surfaces_;
+  std::map<uint64_t, uint64_t> reserved_;  ///< Address ranges: begin, size.
+  std::map<uint64_t, std::shared_ptr<PhysicalMemory>> mapped_;
+  std::unique_ptr<Waits> waits_;
+  std::unique_ptr<Objects> objects_;
+
+  CUcontext current_ = nullptr;
+  uint64_t heap_address_ = 0;  ///< As devices see it; 0: they do not.
+  CUcontext heap_owner_ = nullptr;
+  bool prints_ = false;
+  std::string reason_;
+  Failure failure_;
+  std::vector<std::unique_ptr<HostCall>> host_calls_;  ///< Of graph nodes; kept for the session's life.
+
+  std::mutex faults_mutex_;
+  std::unordered_map<CUcontext, wire::Id> context_names_;
+  std::unordered_set<uint64_t> faulted_;  ///< Contexts of which the guest knows.
+};
+
+}  // namespace hawser::server::cuda_backend
+
+#endif  // HAWSER_SERVER_BACKENDS_CUDA_BACKEND_H_

@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "server/backends/cuda/create.h"
+
+#include <filesystem>
+#include <memory>
+#include <string>
+#include <system_error>
+#include <utility>
+
+#include "server/backends/cuda/backend.h"
+#include "server/backends/cuda/driver_choice.h"
+
+namespace hawser::server::cuda_backend {
+
+using wire::Result;
+using wire::Status;
+
+Result<ChosenBackend> Create(const WorkerSettings& settings, SessionLog* log) {
+  std::error_code error;
+  const std::filesystem::path self = std::filesystem::read_symlink("/proc/self/exe", error);
+  const AddressRanges before = AddressRanges::Reserved();
+  Result<ChosenDriver> chosen = ChooseDriver(settings, SoftDriverPlaces(self.parent_path().string()), LoadDriver);
+  if (!chosen.ok()) {
+    return Status(chosen.status().code(), "the server has no usable CUDA device: " + chosen.status().text());
+  }
+  std::string text = "CUDA on " + chosen->summary + " (" + chosen->driver.path + ")";
+  if (!chosen->why.empty()) text += ", because " + chosen->why;
+  log->Write("info", text);
+  if (!chosen->driver.missing.empty()) {
+    log->Write("info", "the driver lacks " + std::to_string(chosen->driver.missing.size()) + " entry points, " +
+                           chosen->driver.missing.front() + " among them; calls that need one are not supported");
+  }
+  ChosenBackend backend;
+  backend.reserves_addresses = !chosen->soft;
+  backend.backend = std::make_unique<CudaBackend>(std::move(*chosen), settings, before);
+  return backend;
+}
+
+}  // namespace hawser::server::cuda_backend

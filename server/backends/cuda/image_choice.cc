@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "server/backends/cuda/image_choice.h"
+
+#include <map>
+#include <optional>
+
+namespace hawser::server::cuda_backend {
+namespace {
+
+constexpr uint64_t kExactFlag = 0x100000;   // 'a': this architecture alone.
+constexpr uint64_t kFamilyFlag = 0x200000;  // 'f': this family.
+
+/// How well the image fits; the higher the better. Nothing: not at all.
+std::optional<uint32_t> Fitness(const OfferedImage& image, const DeviceTarget& device) {
+  if (image.kind == OfferedImage::Kind::kLto) return std::nullopt;
+  const bool cubin = image.kind == OfferedImage::Kind::kElf;
+  if (cubin && !device.runs_cubins) return std::nullopt;
+  // A plain image says what it is for only inside; the driver judges it.
+  if (image.sm == 0) return cubin ? 2000u : 1000u;
+  if (image.sm > device.sm) return std::nullopt;
+  if ((image.flags & kExactFlag) != 0 && image.sm != device.sm) return std::nullopt;
+  const bool same_family = image.sm / 10 == device.sm / 10;
+  if ((cubin || (image.flags & kFamilyFlag) != 0) && !same_family) return std::nullopt;
+  return (cubin ? 2000u : 1000u) + image.sm;
+}
+
+}  // namespace
+
+std::vector<size_t> ChooseImages(const std::vector<OfferedImage>& offered, const DeviceTarget& device) {
+  struct Best {
+    size_t index = 0;
+    uint32_t fitness = 0;
+  };
+  std::map<uint32_t, std::optional<Best>> groups;
+  for (size_t i = 0; i < offered.size(); ++i) {
+    std::optional<Best>& best = groups[offered[i].group];
+    const std::optional<uint32_t> fitness = Fitness(offered[i], device);
+    if (fitness && (!best || *fitness > best->fitness)) best = Best{i, *fitness};
+  }
+  if (const auto whole = groups.find(0); whole != groups.end() && whole->second) return {whole->second->index};
+  std::vector<size_t> parts;
+  for (const auto& [group, best] : groups) {
+    if (group == 0) continue;
+    if (!best) return {};
+    parts.push_back(best->index);
+  }
+  return parts;
+}
+
+std::string DescribeImages(const std::vector<OfferedImage>& offered) {
+  constexpr size_t kMost = 12;
+  std::string text;
+  for (size_t i = 0; i < offered.size() && i < kMost; ++i) {
+    const OfferedImage& image = offered[i];
+    if (i != 0) text += ", ";
+    text += image.kind == OfferedImage::Kind::kPtx   ? "PTX"
+            : image.kind == OfferedImage::Kind::kElf ? "cubin"
+                                                     : "LTO IR";
+    if (image.sm != 0) text += " for sm_" + std::to_string(image.sm);
+    if ((image.flags & kExactFlag) != 0) text += "a";
+    if ((image.flags & kFamilyFlag) != 0) text += "f";
+  }
+  if (offered.size() > kMost) text += " and " + std::to_string(offered.size() - kMost) + " more";
+  return text.empty() ? "nothing" : text;
+}
+
+}  // namespace hawser::server::cuda_backend

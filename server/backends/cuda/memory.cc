@@ -1,0 +1,327 @@
+// SPDX-License-Identifier: Apache-2.0
+// Linear and managed memory, and what may be said about it.
+#include <algorithm>
+
+#include "server/backends/cuda/backend.h"
+
+namespace hawser::server::cuda_backend {
+
+template <typename AllocateFunction>
+int32_t CudaBackend::NewMemory(wire::Id context, uint64_t size, MemoryKind kind, AllocateFunction&& allocate,
+                               uint64_t* address) {
+  if (!ledger_->Reserve(size)) {
+    return Explain(CUDA_ERROR_OUT_OF_MEMORY, "the session would hold more device memory than it may");
+  }
+  CUdeviceptr pointer = 0;
+  const CUresult result = allocate(&pointer);
+  if (result != CUDA_SUCCESS) {
+    ledger_->Cancel(size);
+    Note(context, result);
+    return result;
+  }
+  ledger_->Commit(size);
+  MemoryRange range;
+  range.address = pointer;
+  range.size = size;
+  range.kind = kind;
+  range.charge = size;
+  range.owner = context;
+  if (!memory_.Add(range)) {
+    // Memory of a pool may come back before the stream has reached its end.
+    memory_.RemoveIf([&](const MemoryRange& old) {
+      const bool overlaps =
+          old.kind == MemoryKind::kPooled && old.address < pointer + size && pointer < old.address + old.size;
+      if (overlaps) ledger_->Release(old.charge);
+      return overlaps;
+    });
+    (void)memory_.Add(range);
+  }
+  *address = pointer;
+  return 0;
+}
+
+void CudaBackend::ForgetMemory(uint64_t address) {
+  if (const MemoryRange* range = memory_.At(address); range != nullptr) ledger_->Release(range->charge);
+  memory_.Remove(address);
+}
+
+int32_t CudaBackend::Allocate(const cuda::Call& call, const cuda::Allocate& message) {
+  cuda::Address reply;
+  if (Enter(message.context, &reply.status) != nullptr) {
+    if (message.kind == 0) {
+      reply.status = NewMemory(
+          message.context, message.size, MemoryKind::kLinear,
+          [&](CUdeviceptr* address) { return driver_.cuMemAlloc(address, message.size); }, &reply.address);
+    } else if (driver_.cuMemAllocManaged == nullptr) {
+      reply.status = kNotSupported;
+    } else {
+      reply.status = NewMemory(
+          message.context, message.size, MemoryKind::kManaged,
+          [&](CUdeviceptr* address) { return driver_.cuMemAllocManaged(address, message.size, message.flags); },
+          &reply.address);
+    }
+  }
+  Reply(call, reply);
+  return 0;
+}
+
+int32_t CudaBackend::AllocatePitch(const cuda::Call& call, const cuda::AllocatePitch& message) {
+  cuda::PitchedAddress reply;
+  if (Enter(message.context, &reply.status) == nullptr) {
+    Reply(call, reply);
+    return 0;
+  }
+  // How much it is, is known only afterwards; charged is what it is.
+  size_t pitch = 0;
+  CUdeviceptr pointer = 0;
+  if (driver_.cuMemAllocPitch == nullptr) {
+    reply.status = kNotSupported;
+  } else {
+    reply.status = driver_.cuMemAllocPitch(&pointer, &pitch, message.width, message.height, message.element);
+  }
+  if (reply.status == 0) {
+    uint64_t size = 0;
+    if (__builtin_mul_overflow(pitch, message.height, &size)) size = UINT64_MAX;
+    reply.status = NewMemory(
+        message.context, size, MemoryKind::kLinear,
+        [&](CUdeviceptr* address) {
+          *address = pointer;
+          return CUDA_SUCCESS;
+        },
+        &reply.address);
+    if (reply.status != 0) (void)driver_.cuMemFree(pointer);
+    reply.pitch = pitch;
+  }
+  Reply(call, reply);
+  return 0;
+}
+
+int32_t CudaBackend::Free(const cuda::Call& call, const cuda::Free& message) {
+  int32_t status = 0;
+  if (Enter(message.context, &status) == nullptr) return Fail(call, status);
+  const MemoryRange* range = memory_.At(message.address);
+  if (range == nullptr || range->kind == MemoryKind::kGlobal || range->kind == MemoryKind::kHeap ||
+      range->kind == MemoryKind::kMapped || range->kind == MemoryKind::kImported) {
+    return Fail(call, Explain(CUDA_ERROR_INVALID_VALUE, "no allocation begins there"), {}, message.context);
+  }
+  const CUresult result = driver_.cuMemFree(message.address);
+  if (result == CUDA_SUCCESS) ForgetMemory(message.address);
+  return Finish(call, result, message.context);
+}
+
+int32_t CudaBackend::GetMemoryInfo(const cuda::Call& call, const cuda::GetMemoryInfo& message) {
+  cuda::MemoryInfo reply;
+  if (Enter(message.context, &reply.status) != nullptr) {
+    size_t free = 0, total = 0;
+    reply.status = driver_.cuMemGetInfo(&free, &total);
+    reply.free = free;
+    reply.total = total;
+    const memmgr::LedgerCounters counters = ledger_->counters();
+    if (counters.limit != 0) {
+      const uint64_t held = counters.held + counters.reserved;
+      reply.free = std::min(reply.free, counters.limit - std::min(counters.limit, held));
+      reply.total = std::min(reply.total, counters.limit);
+    }
+  }
+  Reply(call, reply);
+  return 0;
+}
+
+int32_t CudaBackend::Memset(const cuda::Call& call, const cuda::Memset& message) {
+  const Place at = At(message.context, message.stream);
+  if (!at.ok()) return Fail(call, at.status, {}, message.context);
+  if (message.width == 0 || message.height == 0) return 0;
+  uint64_t bytes = 0;
+  const bool rows = message.height > 1 || message.pitch != 0;
+  if (__builtin_mul_overflow(message.width, uint64_t{message.element}, &bytes) ||
+      (message.height > 1 && message.pitch < bytes) ||
+      !memory_.HoldsRegion(message.address, bytes, message.height, message.pitch, 1, 0)) {
+    return Fail(call, Explain(CUDA_ERROR_INVALID_VALUE, "the memory is not the session's"), {}, message.context);
+  }
+  CUresult result = CUDA_ERROR_NOT_SUPPORTED;
+  const auto value8 = static_cast<unsigned char>(message.value);
+  const auto value16 = static_cast<unsigned short>(message.value);  // NOLINT(google-runtime-int): CUDA's type.
+  if (!rows) {
+    switch (message.element) {
+      case 1:
+        result = driver_.cuMemsetD8Async(message.address, value8, message.width, at.native());
+        break;
+      case 2:
+        result = driver_.cuMemsetD16Async(message.address, value16, message.width, at.native());
+        break;
+      default:
+        result = driver_.cuMemsetD32Async(message.address, message.value, message.width, at.native());
+    }
+  } else if (driver_.cuMemsetD2D8Async != nullptr && driver_.cuMemsetD2D16Async != nullptr &&
+             driver_.cuMemsetD2D32Async != nullptr) {
+    const uint64_t pitch = message.pitch != 0 ? message.pitch : bytes;
+    switch (message.element) {
+      case 1:
+        result = driver_.cuMemsetD2D8Async(message.address, pitch, value8, message.width, message.height, at.native());
+        break;
+      case 2:
+        result =
+            driver_.cuMemsetD2D16Async(message.address, pitch, value16, message.width, message.height, at.native());
+        break;
+      default:
+        result = driver_.cuMemsetD2D32Async(message.address, pitch, message.value, message.width, message.height,
+                                            at.native());
+    }
+  }
+  return Finish(call, result, message.context);
+}
+
+int32_t CudaBackend::Prefetch(const cuda::Call& call, const cuda::Prefetch& message) {
+  const Place at = At(message.context, message.stream);
+  if (!at.ok()) return Fail(call, at.status, {}, message.context);
+  if (driver_.cuMemPrefetchAsync == nullptr) return Fail(call, kNotSupported, {}, message.context);
+  if (!Owns(message.address, message.size)) return Fail(call, CUDA_ERROR_INVALID_VALUE, {}, message.context);
+  CUmemLocation location{};
+  location.type = static_cast<CUmemLocationType>(message.location);
+  location.id = message.location_id;
+  return Finish(call, driver_.cuMemPrefetchAsync(message.address, message.size, location, 0, at.native()),
+                message.context);
+}
+
+int32_t CudaBackend::Advise(const cuda::Call& call, const cuda::Advise& message) {
+  if (driver_.cuMemAdvise == nullptr) return Fail(call, kNotSupported);
+  if (!Owns(message.address, message.size)) return Fail(call, CUDA_ERROR_INVALID_VALUE);
+  CUmemLocation location{};
+  location.type = static_cast<CUmemLocationType>(message.location);
+  location.id = message.location_id;
+  return Finish(
+      call, driver_.cuMemAdvise(message.address, message.size, static_cast<CUmem_advise>(message.advice), location));
+}
+
+int32_t CudaBackend::AttachMemory(const cuda::Call& call, const cuda::AttachMemory& message) {
+  const Place at = At(message.context, message.stream);
+  if (!at.ok()) return Fail(call, at.status, {}, message.context);
+  if (driver_.cuStreamAttachMemAsync == nullptr) return Fail(call, kNotSupported, {}, message.context);
+  if (!Owns(message.address, message.size)) return Fail(call, CUDA_ERROR_INVALID_VALUE, {}, message.context);
+  return Finish(call, driver_.cuStreamAttachMemAsync(at.native(), message.address, message.size, message.flags),
+                message.context);
+}
+
+// --- pools
+
+int32_t CudaBackend::CreatePool(const cuda::Call& call, const cuda::CreatePool& message) {
+  if (message.device >= devices_.size()) return Fail(call, CUDA_ERROR_INVALID_DEVICE, message.pool);
+  Pool pool;
+  pool.device = devices_[message.device];
+  if (message.which != 0) {
+    if (driver_.cuDeviceGetDefaultMemPool == nullptr) return Fail(call, kNotSupported, message.pool);
+    const CUresult result = driver_.cuDeviceGetDefaultMemPool(&pool.native, pool.device);
+    if (result != CUDA_SUCCESS) return Fail(call, result, message.pool);
+  } else {
+    if (driver_.cuMemPoolCreate == nullptr) return Fail(call, kNotSupported, message.pool);
+    CUmemPoolProps properties{};
+    properties.allocType = CU_MEM_ALLOCATION_TYPE_PINNED;
+    properties.handleTypes = CU_MEM_HANDLE_TYPE_NONE;
+    properties.location.type = CU_MEM_LOCATION_TYPE_DEVICE;
+    properties.location.id = pool.device;
+    properties.maxSize = message.max_size;
+    properties.usage = static_cast<unsigned short>(message.usage);  // NOLINT(google-runtime-int): CUDA's type.
+    const CUresult result = driver_.cuMemPoolCreate(&pool.native, &properties);
+    if (result != CUDA_SUCCESS) return Fail(call, result, message.pool);
+    pool.owned = OwnedPool(&driver_, pool.native);
+  }
+  const int32_t status = Keep(message.pool, std::move(pool));
+  return status == 0 ? 0 : Fail(call, status);
+}
+
+int32_t CudaBackend::AllocateAsync(const cuda::Call& call, const cuda::AllocateAsync& message) {
+  cuda::Address reply;
+  const Place at = At(message.context, message.stream);
+  reply.status = at.status;
+  CUmemoryPool pool = nullptr;
+  if (at.ok() && message.pool) {
+    const Pool* object = Use<Pool>(message.pool, &reply.status);
+    if (object != nullptr) pool = object->native;
+  }
+  if (reply.status == 0 && (driver_.cuMemAllocAsync == nullptr || driver_.cuMemAllocFromPoolAsync == nullptr)) {
+    reply.status = kNotSupported;
+  }
+  if (reply.status == 0) {
+    reply.status = NewMemory(
+        message.context, message.size, MemoryKind::kPooled,
+        [&](CUdeviceptr* address) {
+          return pool != nullptr ? driver_.cuMemAllocFromPoolAsync(address, message.size, pool, at.native())
+                                 : driver_.cuMemAllocAsync(address, message.size, at.native());
+        },
+        &reply.address);
+  }
+  Reply(call, reply);
+  return 0;
+}
+
+int32_t CudaBackend::FreeAsync(const cuda::Call& call, const cuda::FreeAsync& message) {
+  const Place at = At(message.context, message.stream);
+  if (!at.ok()) return Fail(call, at.status, {}, message.context);
+  if (driver_.cuMemFreeAsync == nullptr) return Fail(call, kNotSupported, {}, message.context);
+  const MemoryRange* range = memory_.At(message.address);
+  if (range == nullptr ||
+      (range->kind != MemoryKind::kPooled && range->kind != MemoryKind::kLinear && range->kind != MemoryKind::kGraph)) {
+    return Fail(call, Explain(CUDA_ERROR_INVALID_VALUE, "no allocation begins there"), {}, message.context);
+  }
+  const CUresult result = driver_.cuMemFreeAsync(message.address, at.native());
+  if (result == CUDA_SUCCESS) ForgetMemory(message.address);
+  return Finish(call, result, message.context);
+}
+
+int32_t CudaBackend::SetPool(const cuda::Call& call, const cuda::SetPool& message) {
+  int32_t status = 0;
+  const Pool* pool = Use<Pool>(message.pool, &status);
+  if (pool == nullptr) return Fail(call, status);
+  if (message.device >= devices_.size()) return Fail(call, CUDA_ERROR_INVALID_DEVICE);
+  if (driver_.cuDeviceSetMemPool == nullptr) return Fail(call, kNotSupported);
+  return Finish(call, driver_.cuDeviceSetMemPool(devices_[message.device], pool->native));
+}
+
+int32_t CudaBackend::SetPoolAttribute(const cuda::Call& call, const cuda::SetPoolAttribute& message) {
+  int32_t status = 0;
+  const Pool* pool = Use<Pool>(message.pool, &status);
+  if (pool == nullptr) return ReplyStatus(call, status);
+  if (driver_.cuMemPoolSetAttribute == nullptr) return ReplyStatus(call, kNotSupported);
+  uint64_t value = message.value;  // An int is its first half.
+  return ReplyStatus(
+      call, driver_.cuMemPoolSetAttribute(pool->native, static_cast<CUmemPool_attribute>(message.attribute), &value));
+}
+
+int32_t CudaBackend::GetPoolAttribute(const cuda::Call& call, const cuda::GetPoolAttribute& message) {
+  cuda::Value reply;
+  const Pool* pool = Use<Pool>(message.pool, &reply.status);
+  if (pool != nullptr) {
+    reply.status = driver_.cuMemPoolGetAttribute == nullptr
+                       ? kNotSupported
+                       : driver_.cuMemPoolGetAttribute(
+                             pool->native, static_cast<CUmemPool_attribute>(message.attribute), &reply.value);
+  }
+  Reply(call, reply);
+  return 0;
+}
+
+int32_t CudaBackend::TrimPool(const cuda::Call& call, const cuda::TrimPool& message) {
+  int32_t status = 0;
+  const Pool* pool = Use<Pool>(message.pool, &status);
+  if (pool == nullptr) return Fail(call, status);
+  if (driver_.cuMemPoolTrimTo == nullptr) return Fail(call, kNotSupported);
+  return Finish(call, driver_.cuMemPoolTrimTo(pool->native, message.keep));
+}
+
+int32_t CudaBackend::SetPoolAccess(const cuda::Call& call, const cuda::SetPoolAccess& message) {
+  int32_t status = 0;
+  const Pool* pool = Use<Pool>(message.pool, &status);
+  if (pool == nullptr) return ReplyStatus(call, status);
+  if (driver_.cuMemPoolSetAccess == nullptr) return ReplyStatus(call, kNotSupported);
+  if (message.devices.size() != message.flags.size()) return ReplyStatus(call, CUDA_ERROR_INVALID_VALUE);
+  std::vector<CUmemAccessDesc> list(message.devices.size());
+  for (uint32_t i = 0; i < message.devices.size(); ++i) {
+    if (message.devices[i] >= devices_.size()) return ReplyStatus(call, CUDA_ERROR_INVALID_DEVICE);
+    list[i].location.type = CU_MEM_LOCATION_TYPE_DEVICE;
+    list[i].location.id = devices_[message.devices[i]];
+    list[i].flags = static_cast<CUmemAccess_flags>(message.flags[i]);
+  }
+  return ReplyStatus(call, driver_.cuMemPoolSetAccess(pool->native, list.data(), list.size()));
+}
+
+}  // namespace hawser::server::cuda_backend

@@ -1,0 +1,607 @@
+// SPDX-License-Identifier: Apache-2.0
+// Code: images that guests upload, modules and libraries made of them, kernels and variables.
+#include <algorithm>
+#include <cstring>
+#include <utility>
+
+#include "server/backends/cuda/backend.h"
+#include "server/backends/cuda/image_choice.h"
+
+namespace hawser::server::cuda_backend {
+namespace {
+
+using wire::Bytes;
+
+/// Of larger modules only the names are told; the guest asks for what it uses. A driver may load each kernel only when
+/// it is asked about.
+constexpr size_t kDescribed = 256;
+constexpr size_t kMaxKernels = 1u << 20;
+constexpr size_t kMaxParameters = 4096;
+constexpr uint32_t kMaxLog = 1u << 20;
+constexpr uint64_t kCompressed = 0x2000 | 0x8000;  // Flags of a fatbin entry: LZ4, zstd.
+
+/// The head of a fatbin of one entry.
+struct FatbinHeader {
+  uint32_t magic = 0xba55ed50;
+  uint16_t version = 1;
+  uint16_t header_size = 16;
+  uint64_t size = 0;
+};
+static_assert(sizeof(FatbinHeader) == 16);
+
+/// Options whose value is a number; those with pointers would be the guest's pointers.
+bool IsPlainOption(uint32_t option) {
+  switch (option) {
+    case CU_JIT_MAX_REGISTERS:
+    case CU_JIT_THREADS_PER_BLOCK:
+    case CU_JIT_OPTIMIZATION_LEVEL:
+    case CU_JIT_TARGET_FROM_CUCONTEXT:
+    case CU_JIT_TARGET:
+    case CU_JIT_FALLBACK_STRATEGY:
+    case CU_JIT_GENERATE_DEBUG_INFO:
+    case CU_JIT_LOG_VERBOSE:
+    case CU_JIT_GENERATE_LINE_INFO:
+    case CU_JIT_CACHE_MODE:
+    case CU_JIT_LTO:
+    case CU_JIT_FTZ:
+    case CU_JIT_PREC_DIV:
+    case CU_JIT_PREC_SQRT:
+    case CU_JIT_FMA:
+    case CU_JIT_POSITION_INDEPENDENT_CODE:
+    case CU_JIT_MIN_CTA_PER_SM:
+    case CU_JIT_MAX_THREADS_PER_BLOCK:
+    case CU_JIT_OVERRIDE_DIRECTIVE_VALUES:
+      return true;
+    default:
+      return false;
+  }
+}
+
+/// Options of a load or a link, with buffers for what the compiler says.
+class JitOptions {
+ public:
+  JitOptions(const wire::ListView<cuda::JitOption>& given, uint32_t info_size, uint32_t error_size)
+      : info_(std::min(info_size, kMaxLog)), error_(std::min(error_size, kMaxLog)) {
+    given.ForEach([&](const cuda::JitOption& option) {
+      good_ = good_ && IsPlainOption(option.option);
+      Add(static_cast<CUjit_option>(option.option), option.value);
+    });
+    if (!info_.empty()) {
+      Add(CU_JIT_INFO_LOG_BUFFER, reinterpret_cast<uint64_t>(info_.data()));
+      Add(CU_JIT_INFO_LOG_BUFFER_SIZE_BYTES, info_.size());
+    }
+    if (!error_.empty()) {
+      Add(CU_JIT_ERROR_LOG_BUFFER, reinterpret_cast<uint64_t>(error_.data()));
+      Add(CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES, error_.size());
+    }
+  }
+  JitOptions(const JitOptions&) = delete;
+  JitOptions& operator=(const JitOptions&) = delete;
+
+  bool good() const { return good_; }
+  unsigned count() const { return static_cast<unsigned>(options_.size()); }
+  CUjit_option* options() { return options_.data(); }
+  void** values() { return values_.data(); }
+  std::string_view info() const { return Text(info_); }
+  std::string_view error() const { return Text(error_); }
+
+ private:
+  void Add(CUjit_option option, uint64_t value) {
+    options_.push_back(option);
+    values_.push_back(reinterpret_cast<void*>(value));  // NOLINT(performance-no-int-to-ptr): how the driver wants it.
+  }
+  static std::string_view Text(const std::vector<char>& buffer) {
+    return {buffer.data(), ::strnlen(buffer.data(), buffer.size())};
+  }
+
+  bool good_ = true;
+  std::vector<char> info_, error_;
+  std::vector<CUjit_option> options_;
+  std::vector<void*> values_;
+};
+
+class Linker {
+ public:
+  Linker(const DriverTable& driver, JitOptions* options) : driver_(driver) {
+    if (driver.cuLinkCreate == nullptr || driver.cuLinkAddData == nullptr || driver.cuLinkComplete == nullptr ||
+        driver.cuLinkDestroy == nullptr) {
+      return;
+    }
+    result_ = driver.cuLinkCreate(options->count(), options->options(), options->values(), &state_);
+  }
+  ~Linker() {
+    if (state_ != nullptr) (void)driver_.cuLinkDestroy(state_);
+  }
+  Linker(const Linker&) = delete;
+  Linker& operator=(const Linker&) = delete;
+
+  void Add(CUjitInputType type, std::vector<std::byte>& image, const std::string& name) {
+    if (result_ != CUDA_SUCCESS) return;
+    result_ = driver_.cuLinkAddData(state_, type, image.data(), image.size(), name.c_str(), 0, nullptr, nullptr);
+  }
+  /// The image belongs to the linker.
+  CUresult Complete(void** image, size_t* size) {
+    if (result_ == CUDA_SUCCESS) result_ = driver_.cuLinkComplete(state_, image, size);
+    return result_;
+  }
+
+ private:
+  const DriverTable& driver_;
+  CUlinkState state_ = nullptr;
+  CUresult result_ = CUDA_ERROR_NOT_SUPPORTED;
+};
+
+/// What a KernelInfo views.
+struct KernelText {
+  std::string name;
+  std::vector<uint32_t> offsets, sizes;
+  std::vector<int32_t> attributes;
+
+  cuda::KernelInfo View(bool described) const {
+    cuda::KernelInfo info;
+    info.name = name;
+    info.described = described ? 1 : 0;
+    info.offsets = wire::ArrayView<uint32_t>(offsets.data(), offsets.size());
+    info.sizes = wire::ArrayView<uint32_t>(sizes.data(), sizes.size());
+    info.attributes = wire::ArrayView<int32_t>(attributes.data(), attributes.size());
+    return info;
+  }
+};
+
+uint64_t ParameterBytes(const std::vector<uint32_t>& offsets, const std::vector<uint32_t>& sizes) {
+  uint64_t end = 0;
+  for (size_t i = 0; i < offsets.size(); ++i) end = std::max(end, uint64_t{offsets[i]} + sizes[i]);
+  return end;
+}
+
+}  // namespace
+
+/// Images as a driver takes them.
+struct CudaBackend::Assembled {
+  struct Part {
+    std::vector<std::byte> bytes;
+    CUjitInputType type = CU_JIT_INPUT_PTX;
+  };
+  std::vector<Part> parts;
+};
+
+CUdevice CudaBackend::AnyDevice() const { return devices_.empty() ? 0 : devices_.front(); }
+
+void CudaBackend::MayPrint(Bytes image) {
+  constexpr std::string_view kPrint = "vprintf";
+  if (prints_) return;
+  const std::string_view text(reinterpret_cast<const char*>(image.data()), image.size());
+  if (text.find(kPrint) == std::string_view::npos) return;
+  prints_ = true;
+  if (services_.enable_kernel_output) services_.enable_kernel_output();
+}
+
+int32_t CudaBackend::Assemble(const wire::ListView<cuda::ImageEntry>& entries, Assembled* assembled,
+                              uint32_t first_index, std::vector<uint32_t>* missing) {
+  std::vector<OfferedImage> offered;
+  offered.reserve(entries.size());
+  entries.ForEach([&](const cuda::ImageEntry& entry) {
+    OfferedImage& image = offered.emplace_back();
+    image.form = static_cast<OfferedImage::Form>(entry.form);
+    image.kind = static_cast<OfferedImage::Kind>(entry.kind);
+    image.group = entry.group;
+    image.sm = entry.sm;
+    image.flags = entry.flags;
+    image.size = entry.size;
+    image.hash = entry.hash;
+  });
+  int major = 0, minor = 0;
+  (void)driver_.cuDeviceGetAttribute(&major, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR, AnyDevice());
+  (void)driver_.cuDeviceGetAttribute(&minor, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR, AnyDevice());
+  DeviceTarget target;
+  target.sm = static_cast<uint32_t>(10 * major + minor);
+  target.runs_cubins = !chosen_.soft;
+  const std::vector<size_t> chosen = ChooseImages(offered, target);
+  if (chosen.empty()) {
+    return Explain(CUDA_ERROR_NO_BINARY_FOR_GPU, "the image has " + DescribeImages(offered) + "; the device is sm_" +
+                                                     std::to_string(target.sm) +
+                                                     (target.runs_cubins ? "" : " and runs PTX alone"));
+  }
+  const size_t before = missing->size();
+  for (const size_t index : chosen) {
+    const OfferedImage& image = offered[index];
+    if (image.size > images_->largest()) return Explain(CUDA_ERROR_INVALID_IMAGE, "the image is too large");
+    const Image stored = images_->Get(image.hash);
+    if (stored == nullptr) {
+      missing->push_back(first_index + static_cast<uint32_t>(index));
+      continue;
+    }
+    if (missing->size() != before) continue;
+    // Printing cannot be seen in what is compressed.
+    if ((image.flags & kCompressed) != 0) MayPrint(wire::AsBytes("vprintf"));
+    MayPrint(*stored);
+    Assembled::Part& part = assembled->parts.emplace_back();
+    if (image.form == OfferedImage::Form::kFatbinEntry) {
+      FatbinHeader header;
+      header.size = stored->size();
+      part.type = CU_JIT_INPUT_FATBINARY;
+      part.bytes.resize(sizeof(header) + stored->size());
+      std::memcpy(part.bytes.data(), &header, sizeof(header));
+      std::copy(stored->begin(), stored->end(), part.bytes.begin() + sizeof(header));
+    } else {
+      part.type = image.kind == OfferedImage::Kind::kPtx ? CU_JIT_INPUT_PTX : CU_JIT_INPUT_CUBIN;
+      part.bytes.reserve(stored->size() + 1);
+      part.bytes.assign(stored->begin(), stored->end());
+      // Text ends with a zero byte, whatever the guest says.
+      if (part.type == CU_JIT_INPUT_PTX) part.bytes.push_back(std::byte{0});
+    }
+  }
+  return 0;
+}
+
+int32_t CudaBackend::DescribeFunction(CUfunction function, bool is_kernel, std::vector<uint32_t>* offsets,
+                                      std::vector<uint32_t>* sizes, std::vector<int32_t>* attributes, CUdevice device) {
+  auto* kernel = reinterpret_cast<CUkernel>(function);
+  for (size_t i = 0; i < kMaxParameters; ++i) {
+    size_t offset = 0, size = 0;
+    CUresult result = CUDA_ERROR_NOT_SUPPORTED;
+    if (is_kernel && driver_.cuKernelGetParamInfo != nullptr) {
+      result = driver_.cuKernelGetParamInfo(kernel, i, &offset, &size);
+    } else if (!is_kernel && driver_.cuFuncGetParamInfo != nullptr) {
+      result = driver_.cuFuncGetParamInfo(function, i, &offset, &size);
+    }
+    if (result == CUDA_ERROR_INVALID_VALUE) break;  // There are no more.
+    if (result != CUDA_SUCCESS) return result;
+    offsets->push_back(static_cast<uint32_t>(offset));
+    sizes->push_back(static_cast<uint32_t>(size));
+  }
+  if (attributes == nullptr) return 0;
+  for (int i = 0; i < CU_FUNC_ATTRIBUTE_MAX; ++i) {
+    int value = 0;
+    const auto attribute = static_cast<CUfunction_attribute>(i);
+    if (is_kernel) {
+      if (driver_.cuKernelGetAttribute == nullptr) return kNotSupported;
+      if (driver_.cuKernelGetAttribute(&value, attribute, kernel, device) != CUDA_SUCCESS) value = 0;
+    } else if (driver_.cuFuncGetAttribute(&value, attribute, function) != CUDA_SUCCESS) {
+      value = 0;
+    }
+    attributes->push_back(value);
+  }
+  return 0;
+}
+
+int32_t CudaBackend::UploadImage(const cuda::Call& call, const cuda::UploadImage& message) {
+  if (message.size > images_->largest()) {
+    DrainTransfer(message.transfer, message.size);
+    return Fail(call, Explain(CUDA_ERROR_INVALID_IMAGE, "the image is too large"));
+  }
+  std::vector<std::byte> bytes;
+  if (message.transfer == 0) {
+    bytes.assign(message.data.begin(), message.data.end());
+  } else {
+    if (message.size > services_.limits.staging_memory) {
+      return Fail(call, Explain(CUDA_ERROR_OUT_OF_MEMORY, "the image is larger than the session's staging memory"));
+    }
+    bytes.resize(message.size);
+    const int32_t status = services_.bulk_in->Receive(message.transfer, message.size, bytes.data());
+    if (status != 0) return Fail(call, Explain(CUDA_ERROR_INVALID_IMAGE, "the image did not come"));
+  }
+  if (const wire::Status stored = images_->Put(message.hash, std::move(bytes)); !stored.ok()) {
+    return Fail(call, Explain(CUDA_ERROR_INVALID_IMAGE, stored.text()));
+  }
+  return 0;
+}
+
+int32_t CudaBackend::LoadModule(const cuda::Call& call, const cuda::LoadModule& message) {
+  cuda::ModuleInfo reply;
+  const auto fail = [&](int32_t status) {
+    // Nobody else reads the reason: into the compiler's log with it, and into ours.
+    const std::string text = reason_;
+    reason_.clear();
+    if (!text.empty()) Log("info", "a module cannot be loaded: " + text);
+    reply.status = status;
+    if (reply.error_log.empty()) reply.error_log = text;
+    Reply(call, reply);
+    return 0;
+  };
+  int32_t status = 0;
+  CUdevice device = AnyDevice();
+  if (message.context) {
+    const Context* context = Enter(message.context, &status);
+    if (context == nullptr) return fail(status);
+    device = context->device;
+  } else if (driver_.cuLibraryLoadData == nullptr) {
+    return fail(kNotSupported);
+  }
+  Assembled assembled;
+  std::vector<uint32_t> missing;
+  if (status = Assemble(message.entries, &assembled, 0, &missing); status != 0) return fail(status);
+  if (!missing.empty()) {
+    reply.missing = wire::ArrayView<uint32_t>(missing.data(), missing.size());
+    Reply(call, reply);
+    return 0;
+  }
+  JitOptions options(message.options, message.info_log_size, message.error_log_size);
+  if (!options.good()) return fail(Explain(CUDA_ERROR_INVALID_VALUE, "an option for the compiler is not known"));
+  const auto tell_logs = [&] {
+    reply.info_log = options.info();
+    reply.error_log = options.error();
+  };
+  void* image = assembled.parts.front().bytes.data();
+  std::unique_ptr<Linker> linker;
+  JitOptions no_options({}, 0, 0);
+  JitOptions* load_options = &options;
+  if (assembled.parts.size() > 1) {
+    linker = std::make_unique<Linker>(driver_, &options);
+    for (Assembled::Part& part : assembled.parts) linker->Add(part.type, part.bytes, "part");
+    size_t size = 0;
+    status = linker->Complete(&image, &size);
+    if (status != 0) {
+      tell_logs();
+      return fail(status);
+    }
+    load_options = &no_options;
+  }
+  Module module;
+  module.context = message.context;
+  CUresult result = CUDA_SUCCESS;
+  CUmodule native_module = nullptr;
+  CUlibrary native_library = nullptr;
+  if (message.context) {
+    result = driver_.cuModuleLoadDataEx(&native_module, image, load_options->count(), load_options->options(),
+                                        load_options->values());
+    if (result == CUDA_SUCCESS) module.module = OwnedModule(&driver_, native_module);
+  } else {
+    result = driver_.cuLibraryLoadData(&native_library, image, load_options->options(), load_options->values(),
+                                       load_options->count(), nullptr, nullptr, 0);
+    if (result == CUDA_SUCCESS) module.library = OwnedLibrary(&driver_, native_library);
+  }
+  tell_logs();
+  if (result != CUDA_SUCCESS) {
+    Note(message.context, result);
+    return fail(result);
+  }
+  // Its kernels.
+  std::vector<CUfunction> functions;
+  unsigned count = 0;
+  const bool is_library = native_library != nullptr;
+  if (is_library) {
+    if (driver_.cuLibraryGetKernelCount != nullptr && driver_.cuLibraryEnumerateKernels != nullptr &&
+        driver_.cuKernelGetName != nullptr && driver_.cuLibraryGetKernelCount(&count, native_library) == CUDA_SUCCESS &&
+        count <= kMaxKernels) {
+      functions.resize(count);
+      if (count != 0 && driver_.cuLibraryEnumerateKernels(reinterpret_cast<CUkernel*>(functions.data()), count,
+                                                          native_library) != CUDA_SUCCESS) {
+        functions.clear();
+      }
+    }
+  } else if (driver_.cuModuleGetFunctionCount != nullptr && driver_.cuModuleEnumerateFunctions != nullptr &&
+             driver_.cuFuncGetName != nullptr &&
+             driver_.cuModuleGetFunctionCount(&count, native_module) == CUDA_SUCCESS && count <= kMaxKernels) {
+    functions.resize(count);
+    if (count != 0 && driver_.cuModuleEnumerateFunctions(functions.data(), count, native_module) != CUDA_SUCCESS) {
+      functions.clear();
+    }
+  }
+  std::vector<KernelText> texts(functions.size());
+  std::vector<cuda::KernelInfo> kernels;
+  kernels.reserve(functions.size());
+  for (size_t i = 0; i < functions.size(); ++i) {
+    const char* name = nullptr;
+    const CUresult named = is_library ? driver_.cuKernelGetName(&name, reinterpret_cast<CUkernel>(functions[i]))
+                                      : driver_.cuFuncGetName(&name, functions[i]);
+    if (named != CUDA_SUCCESS || name == nullptr) continue;
+    texts[i].name = name;
+    const bool described =
+        functions.size() <= kDescribed && DescribeFunction(functions[i], is_library, &texts[i].offsets, &texts[i].sizes,
+                                                           &texts[i].attributes, device) == 0;
+    kernels.push_back(texts[i].View(described));
+  }
+  reply.kernels = wire::ListView<cuda::KernelInfo>(std::span<const cuda::KernelInfo>(kernels));
+  reply.all_kernels = !functions.empty() && kernels.size() == functions.size() ? 1 : 0;
+  if (status = Keep(message.module, std::move(module)); status != 0) {
+    reply.kernels = {};
+    return fail(status);
+  }
+  Reply(call, reply);
+  return 0;
+}
+
+int32_t CudaBackend::DescribeKernel(const cuda::Call& call, const cuda::DescribeKernel& message) {
+  cuda::KernelReply reply;
+  KernelText text;
+  CUdevice device = AnyDevice();
+  const Module* module = Use<Module>(message.module, &reply.status);
+  const wire::Id context_id = module != nullptr && module->context ? module->context : message.context;
+  if (module != nullptr && context_id) {
+    const Context* context = Enter(context_id, &reply.status);
+    if (context != nullptr) device = context->device;
+  }
+  if (reply.status == 0) {
+    text.name = message.name;
+    CUfunction function = nullptr;
+    const bool is_kernel = module->library.get() != nullptr;
+    if (!is_kernel) {
+      reply.status = driver_.cuModuleGetFunction(&function, module->module.get(), text.name.c_str());
+    } else if (driver_.cuLibraryGetKernel != nullptr) {
+      reply.status =
+          driver_.cuLibraryGetKernel(reinterpret_cast<CUkernel*>(&function), module->library.get(), text.name.c_str());
+    } else {
+      reply.status = kNotSupported;
+    }
+    if (reply.status == 0) {
+      const int32_t described =
+          DescribeFunction(function, is_kernel, &text.offsets, &text.sizes, &text.attributes, device);
+      reply.kernel = text.View(described == 0);
+    }
+  }
+  reason_.clear();
+  Reply(call, reply);
+  return 0;
+}
+
+int32_t CudaBackend::GetFunction(const cuda::Call& call, const cuda::GetFunction& message) {
+  int32_t status = 0;
+  const Module* module = Use<Module>(message.module, &status);
+  if (module == nullptr) return Fail(call, status, message.function);
+  if (module->context && Enter(module->context, &status) == nullptr) {
+    return Fail(call, status, message.function, module->context);
+  }
+  const std::string name(message.name);
+  Function function;
+  function.module = message.module;
+  function.is_kernel = module->library.get() != nullptr;
+  CUresult result = CUDA_ERROR_NOT_SUPPORTED;
+  if (!function.is_kernel) {
+    result = driver_.cuModuleGetFunction(&function.native, module->module.get(), name.c_str());
+  } else if (driver_.cuLibraryGetKernel != nullptr) {
+    result =
+        driver_.cuLibraryGetKernel(reinterpret_cast<CUkernel*>(&function.native), module->library.get(), name.c_str());
+  }
+  if (result != CUDA_SUCCESS) return Finish(call, result, module->context, message.function);
+  std::vector<uint32_t> offsets, sizes;
+  (void)DescribeFunction(function.native, function.is_kernel, &offsets, &sizes, nullptr, AnyDevice());
+  function.parameter_bytes = ParameterBytes(offsets, sizes);
+  status = Keep(message.function, std::move(function));
+  return status == 0 ? 0 : Fail(call, status);
+}
+
+int32_t CudaBackend::GetGlobal(const cuda::Call& call, const cuda::GetGlobal& message) {
+  cuda::GlobalReply reply;
+  const Module* module = Use<Module>(message.module, &reply.status);
+  const wire::Id context = module != nullptr && module->context ? module->context : message.context;
+  if (module != nullptr && context) (void)Enter(context, &reply.status);
+  const std::string name(message.name);
+  CUdeviceptr address = 0;
+  size_t size = 0;
+  if (reply.status == 0) {
+    if (module->module.get() != nullptr) {
+      reply.status = driver_.cuModuleGetGlobal(&address, &size, module->module.get(), name.c_str());
+    } else {
+      CUresult result = CUDA_ERROR_NOT_SUPPORTED;
+      if (driver_.cuLibraryGetManaged != nullptr) {
+        result = driver_.cuLibraryGetManaged(&address, &size, module->library.get(), name.c_str());
+        if (result == CUDA_SUCCESS) reply.global.managed = 1;
+      }
+      if (result != CUDA_SUCCESS && driver_.cuLibraryGetGlobal != nullptr) {
+        result = driver_.cuLibraryGetGlobal(&address, &size, module->library.get(), name.c_str());
+      }
+      reply.status = result;
+    }
+  }
+  if (reply.status == 0) {
+    reply.global.name = message.name;
+    reply.global.address = address;
+    reply.global.size = size;
+    unsigned managed = 0;
+    if (driver_.cuPointerGetAttribute != nullptr &&
+        driver_.cuPointerGetAttribute(&managed, CU_POINTER_ATTRIBUTE_IS_MANAGED, address) == CUDA_SUCCESS &&
+        managed != 0) {
+      reply.global.managed = 1;
+    }
+    MemoryRange range;
+    range.address = address;
+    range.size = size;
+    range.kind = MemoryKind::kGlobal;
+    range.owner = message.module;
+    (void)memory_.Add(range);  // It may be known already.
+  }
+  reason_.clear();
+  Reply(call, reply);
+  return 0;
+}
+
+int32_t CudaBackend::SetFunctionAttribute(const cuda::Call& call, const cuda::SetFunctionAttribute& message) {
+  int32_t status = 0;
+  const Function* function = Use<Function>(message.function, &status);
+  if (function == nullptr) return Fail(call, status, {}, message.context);
+  CUdevice device = AnyDevice();
+  if (message.context) {
+    const Context* context = Enter(message.context, &status);
+    if (context == nullptr) return Fail(call, status);
+    device = context->device;
+  }
+  const auto attribute = static_cast<CUfunction_attribute>(message.attribute);
+  if (!function->is_kernel) {
+    return Finish(call, driver_.cuFuncSetAttribute(function->native, attribute, message.value), message.context);
+  }
+  if (driver_.cuKernelSetAttribute == nullptr) return Fail(call, kNotSupported, {}, message.context);
+  return Finish(
+      call,
+      driver_.cuKernelSetAttribute(attribute, message.value, reinterpret_cast<CUkernel>(function->native), device),
+      message.context);
+}
+
+int32_t CudaBackend::LinkImages(const cuda::Call& call, const cuda::LinkImages& message) {
+  cuda::LinkResult reply;
+  const auto fail = [&](int32_t status) {
+    const std::string text = std::exchange(reason_, {});
+    if (!text.empty()) Log("info", "images cannot be linked: " + text);
+    reply.status = status;
+    if (reply.error_log.empty()) reply.error_log = text;
+    Reply(call, reply);
+    return 0;
+  };
+  int32_t status = 0;
+  if (Enter(message.context, &status) == nullptr) return fail(status);
+  struct Input {
+    CUjitInputType type = CU_JIT_INPUT_PTX;
+    std::string name;
+    Assembled assembled;
+  };
+  std::vector<Input> inputs;
+  std::vector<uint32_t> missing;
+  uint32_t index = 0;
+  message.inputs.ForEach([&](const cuda::LinkInput& from) {
+    if (status != 0) return;
+    Input& input = inputs.emplace_back();
+    input.type = static_cast<CUjitInputType>(from.type);
+    input.name = from.name;
+    status = Assemble(from.entries, &input.assembled, index, &missing);
+    index += from.entries.size();
+  });
+  if (status != 0) return fail(status);
+  if (!missing.empty()) {
+    reply.missing = wire::ArrayView<uint32_t>(missing.data(), missing.size());
+    Reply(call, reply);
+    return 0;
+  }
+  JitOptions options(message.options, message.info_log_size, message.error_log_size);
+  if (!options.good()) return fail(Explain(CUDA_ERROR_INVALID_VALUE, "an option for the linker is not known"));
+  Linker linker(driver_, &options);
+  for (Input& input : inputs) {
+    for (Assembled::Part& part : input.assembled.parts) {
+      const bool plain = part.type != CU_JIT_INPUT_FATBINARY;
+      linker.Add(plain ? input.type : part.type, part.bytes, input.name);
+    }
+  }
+  void* image = nullptr;
+  size_t size = 0;
+  const CUresult result = linker.Complete(&image, &size);
+  reply.info_log = options.info();
+  reply.error_log = options.error();
+  if (result != CUDA_SUCCESS) {
+    Note(message.context, result);
+    return fail(result);
+  }
+  std::vector<std::byte> bytes(static_cast<std::byte*>(image), static_cast<std::byte*>(image) + size);
+  reply.hash = wire::Sha256Of(bytes);
+  reply.size = size;
+  if (const wire::Status stored = images_->Put(reply.hash, std::move(bytes)); !stored.ok()) {
+    return fail(Explain(CUDA_ERROR_OUT_OF_MEMORY, stored.text()));
+  }
+  Reply(call, reply);
+  return 0;
+}
+
+int32_t CudaBackend::DownloadImage(const cuda::Call& call, const cuda::DownloadImage& message) {
+  const Image image = images_->Get(message.hash);
+  if (image == nullptr || image->size() != message.size) {
+    return FailRead(call, message.transfer, CUDA_ERROR_NOT_FOUND);
+  }
+  if (message.transfer == 0) {
+    cuda::ReadReply reply;
+    reply.data = *image;
+    Reply(call, reply);
+    return 0;
+  }
+  services_.bulk_out->Send(message.transfer, *image, [image]() mutable { image.get(); });
+  return 0;
+}
+
+}  // namespace hawser::server::cuda_backend

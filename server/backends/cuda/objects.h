@@ -1,0 +1,247 @@
+// SPDX-License-Identifier: Apache-2.0
+// The objects of one session, by the guest's ids. An object that could not be created stays in its table as the error
+// that prevented it, so that its uses report that error and not merely "invalid".
+#ifndef HAWSER_SERVER_BACKENDS_CUDA_OBJECTS_H_
+#define HAWSER_SERVER_BACKENDS_CUDA_OBJECTS_H_
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <tuple>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+#include "memmgr/ledger.h"
+#include "proto/cuda/opcodes.h"
+#include "server/backends/cuda/driver_table.h"
+#include "server/backends/cuda/staging.h"
+#include "server/backends/cuda/waits.h"
+#include "wire/id.h"
+#include "wire/object_table.h"
+
+namespace hawser::server::cuda_backend {
+
+/// A driver's handle that is destroyed with its owner.
+template <typename Native, CUresult (CUDAAPI* DriverTable::*kDestroy)(Native)>
+class Owned {
+ public:
+  Owned() = default;
+  Owned(const DriverTable* driver, Native native) : driver_(driver), native_(native) {}
+  Owned(Owned&& other) noexcept : driver_(other.driver_), native_(std::exchange(other.native_, Native{})) {}
+  Owned& operator=(Owned&& other) noexcept {
+    std::swap(driver_, other.driver_);
+    std::swap(native_, other.native_);
+    return *this;
+  }
+  ~Owned() {
+    if (native_ != Native{} && driver_->*kDestroy != nullptr) (void)(driver_->*kDestroy)(native_);
+  }
+  Native get() const { return native_; }
+  Native release() { return std::exchange(native_, Native{}); }
+
+ private:
+  const DriverTable* driver_ = nullptr;
+  Native native_{};
+};
+
+using OwnedStream = Owned<CUstream, &DriverTable::cuStreamDestroy>;
+using OwnedEvent = Owned<CUevent, &DriverTable::cuEventDestroy>;
+using OwnedModule = Owned<CUmodule, &DriverTable::cuModuleUnload>;
+using OwnedLibrary = Owned<CUlibrary, &DriverTable::cuLibraryUnload>;
+using OwnedPool = Owned<CUmemoryPool, &DriverTable::cuMemPoolDestroy>;
+using OwnedArray = Owned<CUarray, &DriverTable::cuArrayDestroy>;
+using OwnedMipmap = Owned<CUmipmappedArray, &DriverTable::cuMipmappedArrayDestroy>;
+using OwnedAllocation = Owned<CUmemGenericAllocationHandle, &DriverTable::cuMemRelease>;
+using OwnedGraph = Owned<CUgraph, &DriverTable::cuGraphDestroy>;
+using OwnedGraphExec = Owned<CUgraphExec, &DriverTable::cuGraphExecDestroy>;
+
+/// Of the executor, but for its lane's jobs.
+struct StreamState {
+  OwnedStream owned;  ///< Null: the legacy default stream.
+  wire::Id id;        ///< Null: likewise.
+  wire::Id context;
+  Waits::StreamLane lane;
+  StagingPool::Block slab;  ///< Small writes on their way.
+  uint64_t slab_used = 0;
+  wire::Id captures;  ///< The graph that a capture on this stream makes.
+
+  CUstream native() const { return owned.get(); }
+};
+
+struct Context {
+  int32_t error = 0;
+  CUcontext native = nullptr;
+  CUdevice device = 0;
+  bool primary = false;
+  bool reported = false;  ///< The guest knows that it is broken.
+  std::shared_ptr<StagingPool> staging;
+  std::shared_ptr<EventPool> events;
+  std::shared_ptr<StreamState> legacy;
+};
+struct Stream {
+  int32_t error = 0;
+  std::shared_ptr<StreamState> state;
+};
+struct EventState {
+  OwnedEvent owned;
+  CUcontext native_context = nullptr;
+};
+struct Event {
+  int32_t error = 0;
+  wire::Id context;
+  std::shared_ptr<EventState> state;  ///< A lane may wait for it still.
+
+  CUevent native() const { return state->owned.get(); }
+};
+struct Module {
+  int32_t error = 0;
+  wire::Id context;  ///< Null: a library.
+  OwnedModule module;
+  OwnedLibrary library;
+};
+struct Function {
+  int32_t error = 0;
+  wire::Id module;
+  bool is_kernel = false;  ///< A CUkernel of a library, for every context.
+  CUfunction native = nullptr;
+  uint64_t parameter_bytes = 0;  ///< That a launch must bring.
+};
+struct Pool {
+  int32_t error = 0;
+  CUdevice device = 0;
+  CUmemoryPool native = nullptr;
+  OwnedPool owned;  ///< Null for a device's default pool.
+};
+/// Charged until its name and all of its mappings have ended.
+class PhysicalMemory {
+ public:
+  PhysicalMemory(OwnedAllocation owned, memmgr::Ledger* ledger, uint64_t size)
+      : owned_(std::move(owned)), ledger_(ledger), size_(size) {}
+  ~PhysicalMemory() { ledger_->Release(size_); }
+  PhysicalMemory(const PhysicalMemory&) = delete;
+  PhysicalMemory& operator=(const PhysicalMemory&) = delete;
+  CUmemGenericAllocationHandle native() const { return owned_.get(); }
+
+ private:
+  OwnedAllocation owned_;
+  memmgr::Ledger* const ledger_;
+  const uint64_t size_;
+};
+struct Allocation {
+  int32_t error = 0;
+  std::shared_ptr<PhysicalMemory> memory;
+  uint64_t size = 0;
+};
+struct Staging {
+  int32_t error = 0;
+  wire::Id context;
+  StagingPool::Block block;
+  uint64_t size = 0;
+};
+struct Array {
+  int32_t error = 0;
+  wire::Id context;
+  CUarray native = nullptr;
+  OwnedArray owned;  ///< Null: a level of a mipmap.
+  uint64_t charge = 0;
+};
+struct Mipmap {
+  int32_t error = 0;
+  wire::Id context;
+  OwnedMipmap owned;
+  uint64_t charge = 0;
+};
+struct Graph {
+  int32_t error = 0;
+  CUgraph native = nullptr;
+  OwnedGraph owned;  ///< Null while a capture fills it, and for a child graph.
+  /// Names of its nodes.
+  std::unordered_map<CUgraphNode, wire::Id> names;
+};
+struct GraphExec {
+  int32_t error = 0;
+  OwnedGraphExec owned;
+};
+struct Node {
+  int32_t error = 0;
+  CUgraphNode native = nullptr;
+  wire::Id graph;
+};
+
+/// Type, code for an id that names nothing, and name for messages.
+template <typename T>
+struct ObjectType;
+#define HAWSER_OBJECT(Type, Kind, Code, Text)                 \
+  template <>                                                 \
+  struct ObjectType<Type> {                                   \
+    static constexpr cuda::Handle kType = cuda::Handle::Kind; \
+    static constexpr int32_t kInvalid = Code;                 \
+    static constexpr const char* kText = Text;                \
+  };
+HAWSER_OBJECT(Context, kContext, CUDA_ERROR_INVALID_CONTEXT, "context")
+HAWSER_OBJECT(Stream, kStream, CUDA_ERROR_INVALID_HANDLE, "stream")
+HAWSER_OBJECT(Event, kEvent, CUDA_ERROR_INVALID_HANDLE, "event")
+HAWSER_OBJECT(Module, kModule, CUDA_ERROR_INVALID_HANDLE, "module")
+HAWSER_OBJECT(Function, kFunction, CUDA_ERROR_INVALID_HANDLE, "function")
+HAWSER_OBJECT(Pool, kPool, CUDA_ERROR_INVALID_VALUE, "memory pool")
+HAWSER_OBJECT(Allocation, kAllocation, CUDA_ERROR_INVALID_VALUE, "allocation")
+HAWSER_OBJECT(Staging, kStaging, CUDA_ERROR_INVALID_VALUE, "staging memory")
+HAWSER_OBJECT(Array, kArray, CUDA_ERROR_INVALID_HANDLE, "array")
+HAWSER_OBJECT(Mipmap, kMipmap, CUDA_ERROR_INVALID_HANDLE, "mipmapped array")
+HAWSER_OBJECT(Graph, kGraph, CUDA_ERROR_INVALID_VALUE, "graph")
+HAWSER_OBJECT(GraphExec, kGraphExec, CUDA_ERROR_INVALID_VALUE, "executable graph")
+HAWSER_OBJECT(Node, kNode, CUDA_ERROR_INVALID_VALUE, "graph node")
+#undef HAWSER_OBJECT
+
+/// Threading: the executor's.
+class Objects {
+ public:
+  explicit Objects(uint32_t max_objects) : tables_(Make<Tables>(max_objects, std::make_index_sequence<kTypes>())) {}
+
+  template <typename T>
+  wire::ObjectTable<T>& Table() {
+    return std::get<wire::ObjectTable<T>>(tables_);
+  }
+
+  /// Keeps `error` under a name that should have become an object. Ids of types that are not here are ignored.
+  void Poison(wire::Id id, int32_t error) {
+    if (id) {
+      std::apply([&](auto&... table) { (PoisonIn(table, id, error), ...); }, tables_);
+    }
+  }
+  /// False when the id names nothing.
+  bool Erase(wire::Id id) {
+    return std::apply([&](auto&... table) { return (table.Erase(id) || ...); }, tables_);
+  }
+
+ private:
+  using Tables = std::tuple<wire::ObjectTable<Node>, wire::ObjectTable<GraphExec>, wire::ObjectTable<Graph>,
+                            wire::ObjectTable<Function>, wire::ObjectTable<Module>, wire::ObjectTable<Array>,
+                            wire::ObjectTable<Mipmap>, wire::ObjectTable<Staging>, wire::ObjectTable<Allocation>,
+                            wire::ObjectTable<Pool>, wire::ObjectTable<Event>, wire::ObjectTable<Stream>,
+                            wire::ObjectTable<Context>>;
+  static constexpr size_t kTypes = std::tuple_size_v<Tables>;
+
+  template <typename T>
+  static wire::ObjectTable<T> NewTable(uint32_t max, const wire::ObjectTable<T>*) {
+    return wire::ObjectTable<T>(static_cast<uint8_t>(ObjectType<T>::kType), max);
+  }
+  template <typename Tuple, size_t... kIndex>
+  static Tuple Make(uint32_t max, std::index_sequence<kIndex...>) {
+    return Tuple(NewTable(max, static_cast<std::tuple_element_t<kIndex, Tuple>*>(nullptr))...);
+  }
+  template <typename T>
+  static void PoisonIn(wire::ObjectTable<T>& table, wire::Id id, int32_t error) {
+    if (id.type() != static_cast<uint8_t>(ObjectType<T>::kType)) return;
+    T object;
+    object.error = error;
+    (void)table.Insert(id, std::move(object));  // A name that is taken keeps its object.
+  }
+
+  Tables tables_;
+};
+
+}  // namespace hawser::server::cuda_backend
+
+#endif  // HAWSER_SERVER_BACKENDS_CUDA_OBJECTS_H_

@@ -1,0 +1,300 @@
+// SPDX-License-Identifier: Apache-2.0
+// Streams, events, and everybody who waits.
+#include <cstring>
+#include <utility>
+
+#include "server/backends/cuda/backend.h"
+
+namespace hawser::server::cuda_backend {
+
+int32_t CudaBackend::CreateStream(const cuda::Call& call, const cuda::CreateStream& message) {
+  int32_t status = 0;
+  if (Enter(message.context, &status) == nullptr) return Fail(call, status, message.stream, message.context);
+  CUstream native = nullptr;
+  const CUresult result = driver_.cuStreamCreateWithPriority(&native, message.flags, message.priority);
+  if (result != CUDA_SUCCESS) return Finish(call, result, message.context, message.stream);
+  Stream stream;
+  stream.state = std::make_shared<StreamState>();
+  stream.state->owned = OwnedStream(&driver_, native);
+  stream.state->id = message.stream;
+  stream.state->context = message.context;
+  status = Keep(message.stream, std::move(stream));
+  return status == 0 ? 0 : Fail(call, status);
+}
+
+int32_t CudaBackend::SetStreamAttribute(const cuda::Call& call, const cuda::SetStreamAttribute& message) {
+  int32_t status = 0;
+  const Stream* stream = Use<Stream>(message.stream, &status);
+  if (stream == nullptr) return Fail(call, status);
+  CUlaunchAttribute attribute{};
+  if (status = FillAttribute(message.attribute, &attribute); status != 0) return Fail(call, status);
+  if (driver_.cuStreamSetAttribute == nullptr) return Fail(call, kNotSupported);
+  if (Enter(stream->state->context, &status) == nullptr) return Fail(call, status);
+  return Finish(call, driver_.cuStreamSetAttribute(stream->state->native(), attribute.id, &attribute.value),
+                stream->state->context);
+}
+
+CUresult CudaBackend::SynchronizeBehind(const Place& at, std::function<void(CUresult)> done) {
+  CUresult result = driver_.cuStreamQuery(at.native());
+  if (result == CUDA_SUCCESS && waits_->nothing_lands()) {
+    // Everything is over, so this does not wait; some drivers hand out what kernels printed only here.
+    result = driver_.cuStreamSynchronize(at.native());
+    if (services_.drain_kernel_output) services_.drain_kernel_output();
+    if (result == CUDA_SUCCESS) {
+      done(result);
+      return result;
+    }
+  }
+  if (result != CUDA_SUCCESS && result != CUDA_ERROR_NOT_READY) return result;
+  return waits_->After(&at.stream->lane, at.native(), at.context->events, false, std::move(done));
+}
+
+int32_t CudaBackend::SynchronizeStream(const cuda::Call& call, const cuda::SynchronizeStream& message) {
+  const Place at = At(message.context, message.stream);
+  if (!at.ok()) return ReplyStatus(call, at.status);
+  const CUresult result = SynchronizeBehind(at, [this, call](CUresult end) { (void)ReplyStatus(call, end); });
+  if (result == CUDA_SUCCESS) return 0;
+  Note(message.context, result);
+  return ReplyStatus(call, result);
+}
+
+int32_t CudaBackend::SynchronizeContext(const cuda::Call& call, const cuda::SynchronizeContext& message) {
+  const Place at = At(message.context, {});
+  if (!at.ok()) return ReplyStatus(call, at.status);
+  /// Answers when the last of its copies is gone.
+  struct Countdown {
+    CudaBackend* backend;
+    cuda::Call call;
+    std::atomic<int32_t> status{0};
+    ~Countdown() { (void)backend->ReplyStatus(call, status.load()); }
+  };
+  auto countdown = std::make_shared<Countdown>(this, call);
+  const auto wait_for = [&](StreamState* stream) {
+    CUresult result = driver_.cuStreamQuery(stream->native());
+    if (result == CUDA_ERROR_NOT_READY || (result == CUDA_SUCCESS && !waits_->nothing_lands())) {
+      result = waits_->After(&stream->lane, stream->native(), at.context->events, false, [countdown](CUresult end) {
+        if (end != CUDA_SUCCESS) countdown->status.store(end);
+      });
+    }
+    if (result != CUDA_SUCCESS) {
+      countdown->status.store(result);
+      Note(message.context, result);
+    }
+  };
+  wait_for(at.stream);
+  objects_->Table<Stream>().ForEach([&](wire::Id, Stream& stream) {
+    if (stream.error == 0 && stream.state->context == message.context) wait_for(stream.state.get());
+  });
+  if (countdown.use_count() == 1 && countdown->status.load() == 0) {
+    // Nothing is under way: this does not wait, and hands out what kernels printed.
+    countdown->status.store(driver_.cuCtxSynchronize());
+    if (services_.drain_kernel_output) services_.drain_kernel_output();
+  }
+  return 0;
+}
+
+int32_t CudaBackend::WatchStream(const cuda::Call& call, const cuda::WatchStream& message) {
+  const Place at = At(message.context, message.stream);
+  if (!at.ok()) return ReplyStatus(call, at.status);
+  const CUresult result = driver_.cuStreamQuery(at.native());
+  if (result == CUDA_SUCCESS && waits_->nothing_lands()) {
+    if (services_.drain_kernel_output) services_.drain_kernel_output();
+    return ReplyStatus(call, 0);
+  }
+  if (result != CUDA_SUCCESS && result != CUDA_ERROR_NOT_READY) {
+    Note(message.context, result);
+    return ReplyStatus(call, result);
+  }
+  (void)ReplyStatus(call, CUDA_ERROR_NOT_READY);
+  cuda::Completed notice;
+  notice.object = message.stream ? message.stream : message.context;
+  notice.ticket = message.ticket;
+  const CUresult behind =
+      waits_->After(&at.stream->lane, at.native(), at.context->events, false, [this, notice](CUresult end) mutable {
+        notice.status = end;
+        Notify(notice);
+      });
+  if (behind != CUDA_SUCCESS) {
+    Note(message.context, behind);
+    notice.status = behind;
+    Notify(notice);
+  }
+  return 0;
+}
+
+int32_t CudaBackend::WaitEvent(const cuda::Call& call, const cuda::WaitEvent& message) {
+  const Place at = At(message.context, message.stream);
+  if (!at.ok()) return Fail(call, at.status, {}, message.context);
+  int32_t status = 0;
+  const Event* event = Use<Event>(message.event, &status);
+  if (event == nullptr) return Fail(call, status, {}, message.context);
+  return Finish(call, driver_.cuStreamWaitEvent(at.native(), event->native(), message.flags), message.context);
+}
+
+// --- events
+
+int32_t CudaBackend::CreateEvent(const cuda::Call& call, const cuda::CreateEvent& message) {
+  int32_t status = 0;
+  const Context* context = Enter(message.context, &status);
+  if (context == nullptr) return Fail(call, status, message.event, message.context);
+  CUevent native = nullptr;
+  const CUresult result = driver_.cuEventCreate(&native, message.flags);
+  if (result != CUDA_SUCCESS) return Finish(call, result, message.context, message.event);
+  Event event;
+  event.context = message.context;
+  event.state = std::make_shared<EventState>();
+  event.state->owned = OwnedEvent(&driver_, native);
+  event.state->native_context = context->native;
+  status = Keep(message.event, std::move(event));
+  return status == 0 ? 0 : Fail(call, status);
+}
+
+int32_t CudaBackend::RecordEvent(const cuda::Call& call, const cuda::RecordEvent& message) {
+  const Place at = At(message.context, message.stream);
+  if (!at.ok()) return Fail(call, at.status, {}, message.context);
+  int32_t status = 0;
+  const Event* event = Use<Event>(message.event, &status);
+  if (event == nullptr) return Fail(call, status, {}, message.context);
+  if (message.flags != 0) {
+    if (driver_.cuEventRecordWithFlags == nullptr) return Fail(call, kNotSupported, {}, message.context);
+    return Finish(call, driver_.cuEventRecordWithFlags(event->native(), at.native(), message.flags), message.context);
+  }
+  return Finish(call, driver_.cuEventRecord(event->native(), at.native()), message.context);
+}
+
+int32_t CudaBackend::SynchronizeEvent(const cuda::Call& call, const cuda::SynchronizeEvent& message) {
+  int32_t status = 0;
+  const Event* event = Use<Event>(message.event, &status);
+  if (event == nullptr || Enter(event->context, &status) == nullptr) return ReplyStatus(call, status);
+  CUresult result = driver_.cuEventQuery(event->native());
+  if (result == CUDA_SUCCESS && waits_->nothing_lands()) {
+    result = driver_.cuEventSynchronize(event->native());
+    if (services_.drain_kernel_output) services_.drain_kernel_output();
+    return ReplyStatus(call, result);
+  }
+  if (result != CUDA_SUCCESS && result != CUDA_ERROR_NOT_READY) {
+    Note(event->context, result);
+    return ReplyStatus(call, result);
+  }
+  waits_->OnEvent(event->state->native_context, event->native(), event->state,
+                  [this, call](CUresult end) { (void)ReplyStatus(call, end); });
+  return 0;
+}
+
+int32_t CudaBackend::WatchEvent(const cuda::Call& call, const cuda::WatchEvent& message) {
+  int32_t status = 0;
+  const Event* event = Use<Event>(message.event, &status);
+  if (event == nullptr || Enter(event->context, &status) == nullptr) return ReplyStatus(call, status);
+  const CUresult result = driver_.cuEventQuery(event->native());
+  if (result == CUDA_SUCCESS && waits_->nothing_lands()) {
+    if (services_.drain_kernel_output) services_.drain_kernel_output();
+    return ReplyStatus(call, 0);
+  }
+  if (result != CUDA_SUCCESS && result != CUDA_ERROR_NOT_READY) {
+    Note(event->context, result);
+    return ReplyStatus(call, result);
+  }
+  (void)ReplyStatus(call, CUDA_ERROR_NOT_READY);
+  waits_->OnEvent(event->state->native_context, event->native(), event->state,
+                  [this, object = message.event, ticket = message.ticket](CUresult end) {
+                    cuda::Completed notice;
+                    notice.object = object;
+                    notice.ticket = ticket;
+                    notice.status = end;
+                    Notify(notice);
+                  });
+  return 0;
+}
+
+int32_t CudaBackend::GetElapsed(const cuda::Call& call, const cuda::GetElapsed& message) {
+  cuda::Elapsed reply;
+  const Event* start = Use<Event>(message.start, &reply.status);
+  const Event* end = start != nullptr ? Use<Event>(message.end, &reply.status) : nullptr;
+  float milliseconds = 0;
+  if (end != nullptr && Enter(end->context, &reply.status) != nullptr) {
+    if (driver_.cuEventElapsedTime != nullptr) {
+      reply.status = driver_.cuEventElapsedTime(&milliseconds, start->native(), end->native());
+    } else if (driver_.ElapsedTimeV1 != nullptr) {
+      reply.status = driver_.ElapsedTimeV1(&milliseconds, start->native(), end->native());
+    } else {
+      reply.status = kNotSupported;
+    }
+  }
+  std::memcpy(&reply.milliseconds, &milliseconds, sizeof(milliseconds));
+  Reply(call, reply);
+  return 0;
+}
+
+// --- functions of the guest in stream order
+
+void CUDA_CB CudaBackend::RunHostCall(void* data) {
+  auto* host_call = static_cast<HostCall*>(data);
+  CudaBackend* backend = host_call->backend;
+  const auto [run, gate] = backend->gates_.New(host_call->context);
+  cuda::RunHostFunction notice;
+  notice.callback = host_call->callback;
+  notice.run = run;
+  if (host_call->once) delete host_call;
+  // From a lane: what was read before this function has to be on its way first, and no driver function may be called
+  // here to find that out.
+  backend->waits_->Post([backend, notice] { backend->Notify(notice); });
+  gate->Wait();
+  backend->gates_.Forget(notice.run);
+}
+
+int32_t CudaBackend::EnqueueHostFunction(const cuda::Call& call, const cuda::EnqueueHostFunction& message) {
+  const Place at = At(message.context, message.stream);
+  if (!at.ok()) return Fail(call, at.status, {}, message.context);
+  // A capture makes a node of it, which runs again and again.
+  CUstreamCaptureStatus capture = CU_STREAM_CAPTURE_STATUS_NONE;
+  if (driver_.cuStreamIsCapturing != nullptr) (void)driver_.cuStreamIsCapturing(at.native(), &capture);
+  const bool once = capture == CU_STREAM_CAPTURE_STATUS_NONE;
+  auto host_call = std::make_unique<HostCall>(HostCall{this, at.context->native, message.callback, once});
+  const CUresult result = driver_.cuLaunchHostFunc(at.native(), RunHostCall, host_call.get());
+  if (result == CUDA_SUCCESS) {
+    if (once) {
+      (void)host_call.release();  // Its own.
+    } else {
+      host_calls_.push_back(std::move(host_call));
+    }
+  }
+  return Finish(call, result, message.context);
+}
+
+int32_t CudaBackend::HostFunctionDone(const cuda::Call& call, const cuda::HostFunctionDone& message) {
+  if (gates_.Open(message.run)) return 0;
+  return Fail(call, Explain(CUDA_ERROR_INVALID_VALUE, "no such function is running"));
+}
+
+int32_t CudaBackend::EnqueueStreamValues(const cuda::Call& call, const cuda::EnqueueStreamValues& message) {
+  const Place at = At(message.context, message.stream);
+  if (!at.ok()) return Fail(call, at.status, {}, message.context);
+  if (driver_.cuStreamBatchMemOp == nullptr) return Fail(call, kNotSupported, {}, message.context);
+  std::vector<CUstreamBatchMemOpParams> operations;
+  bool owned = true;
+  message.values.ForEach([&](const cuda::StreamValue& value) {
+    CUstreamBatchMemOpParams& operation = operations.emplace_back();
+    std::memset(&operation, 0, sizeof(operation));
+    owned = owned && Owns(value.address, value.wide != 0 ? 8 : 4);
+    if (value.wait != 0) {
+      operation.waitValue.operation = value.wide != 0 ? CU_STREAM_MEM_OP_WAIT_VALUE_64 : CU_STREAM_MEM_OP_WAIT_VALUE_32;
+      operation.waitValue.address = value.address;
+      operation.waitValue.value64 = value.value;
+      operation.waitValue.flags = value.flags;
+    } else {
+      operation.writeValue.operation =
+          value.wide != 0 ? CU_STREAM_MEM_OP_WRITE_VALUE_64 : CU_STREAM_MEM_OP_WRITE_VALUE_32;
+      operation.writeValue.address = value.address;
+      operation.writeValue.value64 = value.value;
+      operation.writeValue.flags = value.flags;
+    }
+  });
+  if (!owned) {
+    return Fail(call, Explain(CUDA_ERROR_INVALID_VALUE, "the memory is not the session's"), {}, message.context);
+  }
+  return Finish(call,
+                driver_.cuStreamBatchMemOp(at.native(), static_cast<unsigned>(operations.size()), operations.data(), 0),
+                message.context);
+}
+
+}  // namespace hawser::server::cuda_backend
