@@ -159,7 +159,9 @@ def write_tables(entries, errors, out):
 
 
 STUBS_HEAD = """
+#ifndef __CUDA_API_VERSION_INTERNAL
 #define __CUDA_API_VERSION_INTERNAL
+#endif
 #include <cuda.h>
 #include <cudaProfiler.h>
 

@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: Apache-2.0
+// The one driver of a process: devices, memory, handle tables, threads. It is made by cuInit and never destroyed,
+// because programs call from exit handlers.
+//
+// A child of fork() has none of the threads: every call there returns CUDA_ERROR_NOT_INITIALIZED.
+#ifndef HAWSER_SOFTCUDA_DRIVER_DRIVER_H_
+#define HAWSER_SOFTCUDA_DRIVER_DRIVER_H_
+
+#include <cuda.h>
+
+#include <memory>
+#include <vector>
+
+#include "softcuda/driver/address_range.h"
+#include "softcuda/driver/array.h"
+#include "softcuda/driver/context.h"
+#include "softcuda/driver/device.h"
+#include "softcuda/driver/graph.h"
+#include "softcuda/driver/handle_table.h"
+#include "softcuda/driver/memory_map.h"
+#include "softcuda/driver/module_store.h"
+#include "softcuda/driver/pool.h"
+#include "softcuda/driver/queue.h"
+#include "softcuda/driver/settings.h"
+#include "softcuda/driver/stream.h"
+#include "softcuda/driver/texture_objects.h"
+#include "softcuda/exec/launch.h"
+
+namespace hawser::soft {
+
+struct LinkState;
+
+class Driver {
+ public:
+  explicit Driver(const Settings& settings);
+
+  const Settings settings;
+  AddressRange addresses;
+  MemoryMap memory;
+  Queue queue;
+  exec::Engine engine;
+  std::vector<std::unique_ptr<Device>> devices;
+  TextureObjects textures;
+
+  HandleTable<Context> contexts;
+  HandleTable<Stream> streams;
+  HandleTable<Event> events;
+  HandleTable<Module> modules;
+  HandleTable<Library> libraries;
+  HandleTable<Function> functions;
+  HandleTable<Kernel> kernels;
+  HandleTable<LinkState> links;
+  HandleTable<Array> arrays;
+  HandleTable<Graph> graphs;
+  HandleTable<Node> nodes;
+  HandleTable<ExecutableGraph> executables;
+  HandleTable<Pool> pools;
+
+  /// Null when there is no device of this number.
+  Device* FindDevice(CUdevice device);
+
+  /// Device memory at `alignment` (0: that of cuMemAlloc), entered in the map.
+  CUresult Allocate(Device* device, uint64_t size, uint64_t alignment, MemoryKind kind, uint64_t context,
+                    AllocationPtr* allocation);
+  /// Takes it out of the map and gives its memory back. Nothing may use it any more.
+  void Release(const AllocationPtr& allocation);
+};
+
+/// Null before cuInit, and in a child of fork().
+Driver* GetDriver();
+/// Makes it; CUDA_ERROR_NO_DEVICE when it has no devices, CUDA_ERROR_NOT_INITIALIZED in a child of fork().
+CUresult StartDriver();
+
+}  // namespace hawser::soft
+
+#endif  // HAWSER_SOFTCUDA_DRIVER_DRIVER_H_

@@ -1,0 +1,185 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "softcuda/driver/image_chooser.h"
+
+#include <cstring>
+#include <optional>
+
+#include "proto/facts/fatbin.h"
+#include "softcuda/driver/inflate.h"
+
+namespace hawser::soft {
+namespace {
+
+using fatbin::Entry;
+using fatbin::EntryKind;
+using fatbin::ImageKind;
+using fatbin::Target;
+
+/// Our own mark on entries that belong together; no tool sets this bit.
+constexpr uint64_t kFlagLinked = uint64_t{1} << 60;
+constexpr size_t kMostListed = 8;
+
+/// True when this device can run code for that target.
+bool Runs(const Entry& entry, uint32_t capability) {
+  if (entry.kind != EntryKind::kPtx || entry.sm > capability) return false;
+  switch (entry.target) {
+    case Target::kPlain:
+      return true;
+    case Target::kFamily:
+      return entry.sm / 10 == capability / 10;
+    case Target::kExact:
+      return entry.sm == capability;
+  }
+  return false;
+}
+
+/// True when `a` is to be preferred: newer, then the one for any device, because that one avoids a device's special
+/// instructions.
+bool Better(const Entry& a, const Entry& b) {
+  if (a.sm != b.sm) return a.sm > b.sm;
+  return a.target == Target::kPlain && b.target != Target::kPlain;
+}
+
+CUresult ChooseFromFatbin(std::span<const std::byte> bytes, uint32_t capability, ChosenImage* chosen,
+                          std::string* why) {
+  fatbin::Reader reader(bytes);
+  if (const wire::Status status = reader.Start(); !status.ok()) {
+    *why = status.text();
+    return CUDA_ERROR_INVALID_IMAGE;
+  }
+  std::optional<Entry> best;
+  std::vector<Entry> linked;
+  std::string found;
+  size_t count = 0;
+  for (;;) {
+    Entry entry;
+    const wire::Result<bool> more = reader.Next(&entry);
+    if (!more.ok()) {
+      *why = more.status().text();
+      return CUDA_ERROR_INVALID_IMAGE;
+    }
+    if (!more.value()) break;
+    if (++count <= kMostListed) found += (count == 1 ? "" : ", ") + entry.Describe();
+    if (!Runs(entry, capability)) continue;
+    if ((entry.flags & kFlagLinked) != 0) linked.push_back(entry);
+    if (!best.has_value() || Better(entry, *best)) best = entry;
+  }
+  if (!best.has_value()) {
+    if (count > kMostListed) found += " and " + std::to_string(count - kMostListed) + " more";
+    *why = "the image has no PTX for compute capability " + std::to_string(capability / 10) + "." +
+           std::to_string(capability % 10) + " or below; it has " + (count == 0 ? "nothing" : found) +
+           ". This device runs PTX only: build with -gencode arch=compute_75,code=compute_75, or raise HAWSER_SOFT_CC";
+    return CUDA_ERROR_NO_BINARY_FOR_GPU;
+  }
+  if (linked.empty()) linked.push_back(*best);
+  for (const Entry& entry : linked) {
+    wire::Result<std::string> text = Unpack(entry);
+    if (!text.ok()) {
+      *why = text.status().text();
+      return CUDA_ERROR_INVALID_IMAGE;
+    }
+    chosen->texts.push_back(std::move(text.value()));
+  }
+  if (!chosen->description.empty()) chosen->description += ", ";
+  chosen->description += best->Describe();
+  return CUDA_SUCCESS;
+}
+
+CUresult NotAnImage(std::string* why) {
+  *why = "the image is neither a fatbin, nor a cubin, nor PTX";
+  return CUDA_ERROR_INVALID_IMAGE;
+}
+
+CUresult OnlyCubin(std::string* why) {
+  *why = "the image is a cubin (machine code of one GPU); this device runs PTX only";
+  return CUDA_ERROR_NO_BINARY_FOR_GPU;
+}
+
+}  // namespace
+
+CUresult ChooseImage(std::span<const std::byte> image, uint32_t capability, ChosenImage* chosen, std::string* why) {
+  switch (fatbin::Identify(image)) {
+    case ImageKind::kFatbin:
+      return ChooseFromFatbin(image, capability, chosen, why);
+    case ImageKind::kPtx: {
+      const auto* const text = reinterpret_cast<const char*>(image.data());
+      chosen->texts.emplace_back(text, ::strnlen(text, image.size()));
+      chosen->description = "PTX text";
+      return CUDA_SUCCESS;
+    }
+    case ImageKind::kElf:
+      return OnlyCubin(why);
+    case ImageKind::kWrapper:
+    case ImageKind::kUnknown:
+      break;
+  }
+  return NotAnImage(why);
+}
+
+CUresult ChooseImage(const void* image, uint32_t capability, ChosenImage* chosen, std::string* why) {
+  const ImageKind kind = fatbin::Identify(image);
+  if (kind == ImageKind::kElf) return OnlyCubin(why);
+  if (kind != ImageKind::kWrapper) {
+    const wire::Result<size_t> bytes = fatbin::ImageBytes(image);
+    if (!bytes.ok()) {
+      *why = bytes.status().text();
+      return CUDA_ERROR_INVALID_IMAGE;
+    }
+    return ChooseImage(std::span(static_cast<const std::byte*>(image), bytes.value()), capability, chosen, why);
+  }
+  const wire::Result<fatbin::Wrapper> wrapper = fatbin::ReadWrapper(image);
+  if (!wrapper.ok()) {
+    *why = wrapper.status().text();
+    return CUDA_ERROR_INVALID_IMAGE;
+  }
+  if (wrapper.value().part_count == 0) {
+    if (wrapper.value().fatbin == nullptr || fatbin::Identify(wrapper.value().fatbin) == ImageKind::kWrapper) {
+      return NotAnImage(why);
+    }
+    return ChooseImage(wrapper.value().fatbin, capability, chosen, why);
+  }
+  for (size_t i = 0; i < wrapper.value().part_count; ++i) {
+    const void* const part = wrapper.value().parts[i];
+    if (fatbin::Identify(part) == ImageKind::kWrapper) return NotAnImage(why);
+    if (const CUresult result = ChooseImage(part, capability, chosen, why); result != CUDA_SUCCESS) return result;
+  }
+  return CUDA_SUCCESS;
+}
+
+std::vector<std::byte> PackLinked(std::span<const std::string> texts, uint32_t capability) {
+  constexpr size_t kHeader = 16;
+  constexpr size_t kEntry = 64;
+  std::vector<std::byte> out(kHeader);
+  const auto put = [&out](size_t at, const auto& value) { std::memcpy(out.data() + at, &value, sizeof(value)); };
+  for (const std::string& text : texts) {
+    const size_t at = out.size();
+    const uint64_t stored = (text.size() + 1 + 7) / 8 * 8;
+    out.resize(at + kEntry + stored);
+    put(at + 0x00, static_cast<uint16_t>(EntryKind::kPtx));
+    put(at + 0x02, uint16_t{0x0101});
+    put(at + 0x04, static_cast<uint32_t>(kEntry));
+    put(at + 0x08, stored);
+    put(at + 0x1c, capability);
+    put(at + 0x28, uint64_t{0x11} | kFlagLinked);
+    std::memcpy(out.data() + at + kEntry, text.data(), text.size());
+  }
+  put(0, uint32_t{0xba55ed50});
+  put(4, uint16_t{1});
+  put(6, static_cast<uint16_t>(kHeader));
+  put(8, static_cast<uint64_t>(out.size() - kHeader));
+  return out;
+}
+
+CUresult ParseUnits(const ChosenImage& chosen, Units* units, std::string* why) {
+  for (const std::string& text : chosen.texts) {
+    auto parsed = ptx::Parse(text);
+    if (!parsed.ok()) {
+      *why = parsed.status().text();
+      return CUDA_ERROR_INVALID_PTX;
+    }
+    units->push_back(parsed.value());
+  }
+  return CUDA_SUCCESS;
+}
+
+}  // namespace hawser::soft

@@ -1,0 +1,184 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "softcuda/driver/stream.h"
+
+#include <algorithm>
+#include <atomic>
+#include <utility>
+
+#include "softcuda/driver/capture.h"
+#include "softcuda/driver/driver.h"
+
+namespace hawser::soft {
+namespace {
+
+/// Work of at most so many bytes is done at once by the calling thread when nothing has to be waited for: handing it
+/// over costs more.
+constexpr uint64_t kInlineBytes = 32 * 1024;
+
+uint64_t NextStreamId() {
+  static std::atomic<uint64_t> next{1};
+  return next.fetch_add(1, std::memory_order_relaxed);
+}
+
+bool Cheap(const Work& work) {
+  if (const auto* copy = std::get_if<CopyWork>(&work)) {
+    return copy->copy.WidthInBytes * copy->copy.Height * copy->copy.Depth <= kInlineBytes;
+  }
+  if (const auto* set = std::get_if<MemsetWork>(&work)) {
+    return set->set.width * set->set.height * set->set.elementSize <= kInlineBytes;
+  }
+  return std::holds_alternative<FreeWork>(work) || std::holds_alternative<AllocWork>(work);
+}
+
+/// The context that work of this stream belongs to, or the error that says why there is none.
+CUresult Owner(const Stream& stream, ContextPtr* context) {
+  *context = stream.context.lock();
+  if (*context == nullptr || (*context)->destroyed()) return CUDA_ERROR_CONTEXT_IS_DESTROYED;
+  return (*context)->error();
+}
+
+}  // namespace
+
+Stream::Stream(const ContextPtr& owner, unsigned stream_flags, int stream_priority)
+    : context(owner), flags(stream_flags), priority(stream_priority), id(NextStreamId()) {}
+
+Stream::~Stream() {
+  const ContextPtr owner = context.lock();
+  if (owner != nullptr) owner->RemoveStream(this);
+  if (capture == nullptr) return;
+  // Destroyed while it was captured: the capture cannot end well.
+  capture->invalidated = true;
+  capture->streams.erase(this);
+}
+
+CUresult Enqueue(const StreamPtr& stream, Work work, Wait wait) {
+  ContextPtr context;
+  if (const CUresult result = Owner(*stream, &context); result != CUDA_SUCCESS) return result;
+  Queue& queue = GetDriver()->queue;
+  std::unique_lock lock(context->mutex);
+  if (stream->capture != nullptr) {
+    if (wait == Wait::kDone) return Invalidate(stream->capture.get(), CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED);
+    return RecordNode(stream.get(), std::move(work));
+  }
+  if (const CUresult result = CheckLegacy(*stream); result != CUDA_SUCCESS) return result;
+  const std::vector<OperationPtr> after = context->Dependencies(*stream);
+  auto* const copy = std::get_if<CopyWork>(&work);
+  if (copy != nullptr && copy->pageable_target) wait = Wait::kDone;
+  const bool pageable = copy != nullptr && copy->pageable_source;
+  if (wait == Wait::kDone || pageable || Cheap(work)) {
+    const OperationPtr held = queue.Hold(after);
+    if (wait == Wait::kDone || queue.Ready(held)) {
+      stream->tail = held;
+      lock.unlock();
+      queue.Await(held);
+      Execute(work, context.get());
+      queue.Finish(held);
+      if (wait == Wait::kNo) return CUDA_SUCCESS;
+      context->print.Flush();
+      return context->error();
+    }
+    if (pageable) Stage(copy);
+  }
+  auto shared = std::make_shared<Work>(std::move(work));
+  stream->tail = queue.Submit([shared = std::move(shared), context] { Execute(*shared, context.get()); }, after);
+  return CUDA_SUCCESS;
+}
+
+CUresult RecordEvent(const StreamPtr& stream, const EventPtr& event, unsigned flags) {
+  ContextPtr context;
+  if (const CUresult result = Owner(*stream, &context); result != CUDA_SUCCESS) return result;
+  const std::lock_guard lock(context->mutex);
+  if (stream->capture != nullptr) {
+    if (flags == CU_EVENT_RECORD_EXTERNAL) return RecordNode(stream.get(), EventRecordWork{event});
+    if (stream->capture->invalidated) return CUDA_ERROR_STREAM_CAPTURE_INVALIDATED;
+    const std::lock_guard event_lock(event->mutex);
+    event->capture = stream->capture;
+    event->capture_ends = stream->capture_ends;
+    event->recorded = nullptr;
+    return CUDA_SUCCESS;
+  }
+  if (flags == CU_EVENT_RECORD_EXTERNAL) return CUDA_ERROR_ILLEGAL_STATE;
+  if (const CUresult result = CheckLegacy(*stream); result != CUDA_SUCCESS) return result;
+  const std::vector<OperationPtr> after = context->Dependencies(*stream);
+  stream->tail = GetDriver()->queue.Submit(nullptr, after);
+  const std::lock_guard event_lock(event->mutex);
+  event->recorded = stream->tail;
+  event->capture = nullptr;
+  event->capture_ends.clear();
+  return CUDA_SUCCESS;
+}
+
+CUresult WaitEvent(const StreamPtr& stream, const EventPtr& event, unsigned flags) {
+  ContextPtr context;
+  if (const CUresult result = Owner(*stream, &context); result != CUDA_SUCCESS) return result;
+  const std::lock_guard lock(context->mutex);
+  OperationPtr recorded;
+  CapturePtr capture;
+  std::vector<NodePtr> ends;
+  {
+    const std::lock_guard event_lock(event->mutex);
+    recorded = event->recorded;
+    capture = event->capture;
+    ends = event->capture_ends;
+  }
+  if (flags == CU_EVENT_WAIT_EXTERNAL) {
+    if (stream->capture == nullptr) return CUDA_ERROR_ILLEGAL_STATE;
+    return RecordNode(stream.get(), EventWaitWork{event});
+  }
+  if (capture != nullptr || stream->capture != nullptr) return JoinCapture(stream.get(), capture, ends);
+  if (recorded == nullptr) return CUDA_SUCCESS;
+  if (const CUresult result = CheckLegacy(*stream); result != CUDA_SUCCESS) return result;
+  std::vector<OperationPtr> after = context->Dependencies(*stream);
+  after.push_back(recorded);
+  stream->tail = GetDriver()->queue.Submit(nullptr, after);
+  return CUDA_SUCCESS;
+}
+
+CUresult SynchronizeStream(const StreamPtr& stream) {
+  ContextPtr context;
+  if (const CUresult result = Owner(*stream, &context); result != CUDA_SUCCESS) return result;
+  Queue& queue = GetDriver()->queue;
+  OperationPtr tail;
+  {
+    const std::lock_guard lock(context->mutex);
+    if (stream->capture != nullptr) return Invalidate(stream->capture.get(), CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED);
+    if (const CUresult result = CheckLegacy(*stream); result != CUDA_SUCCESS) return result;
+    if (stream->legacy) stream->tail = queue.Submit(nullptr, context->Dependencies(*stream));
+    tail = stream->tail;
+  }
+  queue.Wait(tail);
+  context->print.Flush();
+  return context->error();
+}
+
+CUresult QueryStream(const StreamPtr& stream) {
+  ContextPtr context;
+  if (const CUresult result = Owner(*stream, &context); result != CUDA_SUCCESS) return result;
+  Queue& queue = GetDriver()->queue;
+  std::vector<OperationPtr> open;
+  {
+    const std::lock_guard lock(context->mutex);
+    if (stream->capture != nullptr) return Invalidate(stream->capture.get(), CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED);
+    if (const CUresult result = CheckLegacy(*stream); result != CUDA_SUCCESS) return result;
+    open = stream->legacy ? context->Dependencies(*stream) : std::vector<OperationPtr>{stream->tail};
+  }
+  const bool done = std::all_of(open.begin(), open.end(), [&](const OperationPtr& op) { return queue.Done(op); });
+  if (!done) return CUDA_ERROR_NOT_READY;
+  return context->error();
+}
+
+CUresult LaunchGraph(const StreamPtr& stream, const std::shared_ptr<ExecutableGraph>& executable) {
+  ContextPtr context;
+  if (const CUresult result = Owner(*stream, &context); result != CUDA_SUCCESS) return result;
+  const std::lock_guard lock(context->mutex);
+  const std::lock_guard executable_lock(executable->mutex);
+  if (stream->capture != nullptr) return RecordNode(stream.get(), ChildWork{executable->graph});
+  if (const CUresult result = CheckLegacy(*stream); result != CUDA_SUCCESS) return result;
+  std::vector<OperationPtr> after = context->Dependencies(*stream);
+  after.push_back(executable->last);
+  stream->tail = SubmitGraph(*executable->graph, context, after);
+  executable->last = stream->tail;
+  return CUDA_SUCCESS;
+}
+
+}  // namespace hawser::soft

@@ -1,0 +1,240 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "softcuda/driver/work.h"
+
+#include <unistd.h>
+
+#include <atomic>
+#include <chrono>
+#include <cstring>
+#include <string>
+#include <thread>
+
+#include "softcuda/driver/driver.h"
+#include "softcuda/driver/log.h"
+
+namespace hawser::soft {
+namespace {
+
+CUresult ErrorOf(exec::Fault::Kind kind) {
+  using Kind = exec::Fault::Kind;
+  switch (kind) {
+    case Kind::kNone:
+    case Kind::kCancelled:
+      return CUDA_SUCCESS;
+    case Kind::kIllegalAddress:
+      return CUDA_ERROR_ILLEGAL_ADDRESS;
+    case Kind::kMisaligned:
+      return CUDA_ERROR_MISALIGNED_ADDRESS;
+    case Kind::kInvalidAddressSpace:
+      return CUDA_ERROR_INVALID_ADDRESS_SPACE;
+    case Kind::kIllegalInstruction:
+      return CUDA_ERROR_ILLEGAL_INSTRUCTION;
+    case Kind::kInvalidPc:
+      return CUDA_ERROR_INVALID_PC;
+    case Kind::kAssert:
+      return CUDA_ERROR_ASSERT;
+    case Kind::kStackOverflow:
+      return CUDA_ERROR_HARDWARE_STACK_ERROR;
+    case Kind::kOutOfMemory:
+      return CUDA_ERROR_OUT_OF_MEMORY;
+    case Kind::kBadLaunch:
+      return CUDA_ERROR_INVALID_VALUE;
+    case Kind::kTrap:
+    case Kind::kDeadlock:
+      break;
+  }
+  return CUDA_ERROR_LAUNCH_FAILED;
+}
+
+void RunKernel(const KernelWork& work, Context* context) {
+  static std::atomic<uint64_t> next_grid{1};
+  Driver* const driver = GetDriver();
+  exec::LaunchConfig config;
+  config.kernel = work.function->index;
+  config.grid = work.grid;
+  config.block = work.block;
+  config.dynamic_shared_bytes = work.shared_bytes;
+  config.parameters = work.parameters;
+  config.cooperative = work.cooperative;
+  config.grid_id = next_grid.fetch_add(1, std::memory_order_relaxed);
+  config.device = context->device()->properties();
+  config.device.stack_bytes = context->stack_bytes();
+  config.memory = &driver->memory.access();
+  config.print = &context->print;
+  config.textures = &driver->textures;
+  config.heap = context->heap();
+  config.cancel = &context->cancelled();
+  const exec::Outcome outcome = driver->engine.Run(*work.function->program, config);
+  if (outcome.ok() || outcome.fault.kind == exec::Fault::Kind::kCancelled) return;
+  Log(outcome.fault.Text());
+  context->Fail(ErrorOf(outcome.fault.kind));
+}
+
+/// One side of a copy: where (0, 0, 0) of the copied box lies, and the steps from row to row and slice to slice.
+struct Side {
+  uint8_t* data = nullptr;
+  uint64_t row = 0;
+  uint64_t slice = 0;
+};
+
+Side LinearSide(uint64_t base, size_t x, size_t y, size_t z, size_t pitch, size_t height) {
+  Side side;
+  side.row = pitch;
+  side.slice = pitch * height;
+  side.data = reinterpret_cast<uint8_t*>(base + x + y * side.row + z * side.slice);
+  return side;
+}
+
+Side ArraySide(const Array& array, size_t x, size_t y, size_t z) {
+  Side side;
+  side.row = array.row_pitch;
+  side.slice = array.slice_pitch;
+  side.data = array.data + x + y * side.row + z * side.slice;
+  return side;
+}
+
+void RunCopy(const CopyWork& work) {
+  const CUDA_MEMCPY3D& c = work.copy;
+  const uint64_t from = c.srcMemoryType == CU_MEMORYTYPE_HOST ? reinterpret_cast<uint64_t>(c.srcHost) : c.srcDevice;
+  const uint64_t to = c.dstMemoryType == CU_MEMORYTYPE_HOST ? reinterpret_cast<uint64_t>(c.dstHost) : c.dstDevice;
+  const Side source = work.source != nullptr ? ArraySide(*work.source, c.srcXInBytes, c.srcY, c.srcZ)
+                                             : LinearSide(from, c.srcXInBytes, c.srcY, c.srcZ, c.srcPitch, c.srcHeight);
+  const Side target = work.target != nullptr ? ArraySide(*work.target, c.dstXInBytes, c.dstY, c.dstZ)
+                                             : LinearSide(to, c.dstXInBytes, c.dstY, c.dstZ, c.dstPitch, c.dstHeight);
+  for (size_t z = 0; z < c.Depth; ++z) {
+    for (size_t y = 0; y < c.Height; ++y) {
+      std::memmove(target.data + z * target.slice + y * target.row, source.data + z * source.slice + y * source.row,
+                   c.WidthInBytes);
+    }
+  }
+}
+
+template <typename T>
+void FillRow(uint8_t* row, T value, size_t count) {
+  for (size_t i = 0; i < count; ++i) std::memcpy(row + i * sizeof(T), &value, sizeof(T));
+}
+
+void RunMemset(const CUDA_MEMSET_NODE_PARAMS& set) {
+  for (size_t y = 0; y < set.height; ++y) {
+    auto* const row = reinterpret_cast<uint8_t*>(set.dst) + y * set.pitch;
+    if (set.elementSize == 1) {
+      std::memset(row, static_cast<int>(set.value & 0xff), set.width);
+    } else if (set.elementSize == 2) {
+      FillRow(row, static_cast<uint16_t>(set.value), set.width);
+    } else {
+      FillRow(row, static_cast<uint32_t>(set.value), set.width);
+    }
+  }
+}
+
+template <typename T>
+bool Met(CUdeviceptr address, T wanted, unsigned flags) {
+  const T value = std::atomic_ref<T>(*reinterpret_cast<T*>(address)).load(std::memory_order_acquire);
+  switch (flags & 3) {
+    case CU_STREAM_WAIT_VALUE_GEQ:
+      return static_cast<std::make_signed_t<T>>(value - wanted) >= 0;
+    case CU_STREAM_WAIT_VALUE_EQ:
+      return value == wanted;
+    case CU_STREAM_WAIT_VALUE_AND:
+      return (value & wanted) != 0;
+    default:
+      return static_cast<T>(~(value | wanted)) != 0;  // NOR
+  }
+}
+
+template <typename T>
+void WaitForValue(CUdeviceptr address, T wanted, unsigned flags, const Context& context) {
+  for (int turn = 0; !Met(address, wanted, flags); ++turn) {
+    if (context.cancelled().load(std::memory_order_relaxed) || context.error() != CUDA_SUCCESS) return;
+    if (turn < 64) {
+      std::this_thread::yield();
+    } else {
+      std::this_thread::sleep_for(std::chrono::microseconds(50));
+    }
+  }
+}
+
+template <typename T>
+void WriteValue(CUdeviceptr address, T value) {
+  std::atomic_ref<T>(*reinterpret_cast<T*>(address)).store(value, std::memory_order_release);
+}
+
+void RunMemoryOperations(const MemoryOperationsWork& work, const Context& context) {
+  for (const CUstreamBatchMemOpParams& op : work.operations) {
+    switch (op.operation) {
+      case CU_STREAM_MEM_OP_WAIT_VALUE_32:
+        WaitForValue<uint32_t>(op.waitValue.address, op.waitValue.value, op.waitValue.flags, context);
+        break;
+      case CU_STREAM_MEM_OP_WAIT_VALUE_64:
+        WaitForValue<uint64_t>(op.waitValue.address, op.waitValue.value64, op.waitValue.flags, context);
+        break;
+      case CU_STREAM_MEM_OP_WRITE_VALUE_32:
+        WriteValue<uint32_t>(op.writeValue.address, op.writeValue.value);
+        break;
+      case CU_STREAM_MEM_OP_WRITE_VALUE_64:
+        WriteValue<uint64_t>(op.writeValue.address, op.writeValue.value64);
+        break;
+      default:
+        break;  // Barriers and flushes: memory here is coherent.
+    }
+  }
+}
+
+struct Executor {
+  Context* context;
+  bool failed;
+
+  void operator()(const EmptyWork&) const {}
+  void operator()(const KernelWork& work) const {
+    if (!failed) RunKernel(work, context);
+  }
+  void operator()(const CopyWork& work) const {
+    if (!failed) RunCopy(work);
+  }
+  void operator()(const MemsetWork& work) const {
+    if (!failed) RunMemset(work.set);
+  }
+  void operator()(const HostWork& work) const {
+    if (!failed) work.function(work.data);
+  }
+  void operator()(const CallbackWork& work) const { work.function(work.stream, context->error(), work.data); }
+  void operator()(const EventRecordWork&) const {}
+  void operator()(const EventWaitWork&) const {}
+  void operator()(const ChildWork&) const {}
+  void operator()(const AllocWork&) const {}
+  void operator()(const FreeWork& work) const {
+    Driver* const driver = GetDriver();
+    const AllocationPtr allocation = driver->memory.Find(work.address);
+    if (allocation != nullptr && allocation->begin == work.address) driver->Release(allocation);
+  }
+  void operator()(const MemoryOperationsWork& work) const {
+    if (!failed) RunMemoryOperations(work, *context);
+  }
+};
+
+}  // namespace
+
+void Stage(CopyWork* work) {
+  CUDA_MEMCPY3D& c = work->copy;
+  work->staged = std::make_shared<std::vector<uint8_t>>(c.WidthInBytes * c.Height * c.Depth);
+  CopyWork taking = *work;
+  taking.target = nullptr;
+  taking.copy.dstMemoryType = CU_MEMORYTYPE_HOST;
+  taking.copy.dstHost = work->staged->data();
+  taking.copy.dstXInBytes = taking.copy.dstY = taking.copy.dstZ = 0;
+  taking.copy.dstPitch = c.WidthInBytes;
+  taking.copy.dstHeight = c.Height;
+  RunCopy(taking);
+  c.srcMemoryType = CU_MEMORYTYPE_HOST;
+  c.srcHost = work->staged->data();
+  c.srcXInBytes = c.srcY = c.srcZ = 0;
+  c.srcPitch = c.WidthInBytes;
+  c.srcHeight = c.Height;
+  work->pageable_source = false;
+}
+
+void Execute(const Work& work, Context* context) {
+  std::visit(Executor{context, context->error() != CUDA_SUCCESS || context->destroyed()}, work);
+}
+
+}  // namespace hawser::soft
