@@ -5,6 +5,7 @@
   generate.py driver  CUDA_INCLUDE driver_functions.txt OUT.inc    X(name, "name", "symbol", version) for each driver function
   generate.py twins   CUDA_INCLUDE exports.txt          OUT.cc     the _ptsz and _ptds flavours of the runtime's functions,
                                                                    without those that differ between CUDA 12 and 13
+  generate.py names   exports.txt                       OUT.inc    the names as strings, in order
   generate.py version exports.txt NODE                  OUT.map    the linker's version script
 """
 import re
@@ -90,9 +91,14 @@ def version_script(exports, node, out):
         file.write("  local:\n    *;\n};\n")
 
 
+def name_list(exports, out):
+    with open(out, "w", encoding="utf-8") as file:
+        file.writelines(f'"{name}",\n' for name in sorted(names_in(exports)))
+
+
 def main():
     what = sys.argv[1]
-    {"driver": driver_table, "twins": twins, "version": version_script}[what](*sys.argv[2:])
+    {"driver": driver_table, "twins": twins, "names": name_list, "version": version_script}[what](*sys.argv[2:])
 
 
 if __name__ == "__main__":
