@@ -26,10 +26,13 @@ class HeapAllocator {
 
   uint64_t free_bytes();
 
+  /// The heap lies elsewhere now. Before the first allocation.
+  void Rebase(std::byte* base) { base_ = base; }
+
  private:
   static constexpr uint64_t kPunch = 4u << 20;
 
-  std::byte* const base_;
+  std::byte* base_;
   std::mutex mutex_;
   HeapExtents extents_;
   HeapRuns runs_;

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "interposer/core/session.h"
 
+#include <sys/mman.h>
+
 #include "interposer/core/log.h"
 #include "interposer/core/session_impl.h"
 
@@ -118,6 +120,24 @@ uint64_t Session::HeapAllocate(uint64_t size) {
 
 void Session::HeapFree(uint64_t offset, uint64_t size) {
   if (heap_base_ != nullptr && !lost()) impl_->heap.Free(offset, size);
+}
+
+bool Session::MoveHeap(uint64_t address) {
+  if (heap_base_ == nullptr || lost()) return false;
+  auto* const wanted = reinterpret_cast<std::byte*>(address);
+  if (wanted == heap_base_) return true;
+  // MREMAP_FIXED would take the place of whatever is there.
+  constexpr int kFlags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED_NOREPLACE;
+  void* free_place = ::mmap(wanted, heap_size_, PROT_NONE, kFlags, -1, 0);
+  if (free_place == MAP_FAILED) return false;
+  if (free_place != wanted ||
+      ::mremap(heap_base_, heap_size_, heap_size_, MREMAP_MAYMOVE | MREMAP_FIXED, wanted) == MAP_FAILED) {
+    ::munmap(free_place, heap_size_);
+    return false;
+  }
+  heap_base_ = wanted;
+  impl_->heap.Rebase(wanted);
+  return true;
 }
 
 void Session::SetNoticeSink(NoticeSink* sink) { impl_->command_pump.SetNoticeSink(sink); }

@@ -177,6 +177,9 @@ class Session {
   // ------------------------------------------------------------------ heap (shm only)
   std::byte* heap_base() const { return heap_base_; }
   uint64_t heap_size() const { return heap_size_; }
+  /// Moves the heap to that address, where the server has it too. False, and nothing changes, when something else is
+  /// there already. Before the first allocation, on one thread.
+  bool MoveHeap(uint64_t address);
   static constexpr uint64_t kNoHeap = ~uint64_t{0};
   /// Room for a buffer, aligned to 4096 bytes (small ones to 128); kNoHeap when there is none. Thread-safe, < 0.3 us.
   uint64_t HeapAllocate(uint64_t size);

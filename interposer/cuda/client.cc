@@ -1,0 +1,120 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "interposer/cuda/client.h"
+
+#include <sys/mman.h>
+
+#include <algorithm>
+
+#include "interposer/core/log.h"
+#include "interposer/cuda/notices.h"
+#include "interposer/cuda/wire_call.h"
+
+namespace hawser::cu {
+namespace {
+
+using guest::Log;
+using guest::LogLevel;
+
+/// Keeps the process's own memory out of a range where device memory appears, so that a device pointer is never a
+/// host pointer too. What is mapped there already stays.
+void KeepFree(uint64_t address, uint64_t size) {
+  constexpr int kFlags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED_NOREPLACE;
+  if (size == 0) return;
+  void* wanted = reinterpret_cast<void*>(address);
+  void* got = ::mmap(wanted, size, PROT_NONE, kFlags, -1, 0);
+  if (got == wanted) return;
+  if (got != MAP_FAILED) ::munmap(got, size);
+  Log(LogLevel::kInfo,
+      "cannot keep %p to +0x%llx free for device memory; a host pointer may look like a device pointer", wanted,
+      static_cast<unsigned long long>(size));
+}
+
+}  // namespace
+
+CUresult FromWire(int32_t status) {
+  if (status >= 0) return static_cast<CUresult>(status);
+  switch (status) {
+    case guest::Session::lost_code():
+      return CUDA_ERROR_DEVICE_UNAVAILABLE;
+    case -4:  // The bulk channel's own: no room for data in flight.
+    case -5:
+    case -6:
+      return CUDA_ERROR_OUT_OF_MEMORY;
+    default:
+      return CUDA_ERROR_UNKNOWN;
+  }
+}
+
+Client& Client::Get() {
+  static auto* client = new Client;
+  return *client;
+}
+
+CUresult Client::Lost() const {
+  // In a child of fork() the parent's session is nobody's; CUDA does not survive fork() either.
+  return guest::Session::IfConnected() == session_ ? CUDA_ERROR_DEVICE_UNAVAILABLE : CUDA_ERROR_NOT_INITIALIZED;
+}
+
+CUresult Client::Init() {
+  if (initialized()) return Check();
+  std::lock_guard lock(mutex_);
+  if (initialized()) return Check();
+  guest::Session* session = guest::Session::Current(guest::CudaApi());
+  if (session == nullptr) return CUDA_ERROR_NO_DEVICE;
+  if (const CUresult error = Load(session); error != CUDA_SUCCESS) return error;
+  session_ = session;
+  ready_.store(true, std::memory_order_release);
+  return CUDA_SUCCESS;
+}
+
+CUresult Client::Load(guest::Session* session) {
+  session->SetNoticeSink(Notices());
+  Answer<cuda::Inventory> inventory;
+  if (const CUresult error = inventory.Get(session, cuda::Opcode::kGetInventory, cuda::Nothing{}); error != 0) {
+    return error;
+  }
+  if (inventory->status != 0) return FromWire(inventory->status);
+  if (inventory->devices.empty()) return CUDA_ERROR_NO_DEVICE;
+  Log(LogLevel::kInfo, "%u CUDA device(s) on %.*s", inventory->devices.size(),
+      static_cast<int>(inventory->driver.size()), inventory->driver.data());
+  inventory->devices.ForEach([this](const cuda::DeviceInfo& info) { Adopt(info); });
+  inventory->ranges.ForEach([](const cuda::AddressRange& range) { KeepFree(range.address, range.size); });
+  if (session->heap_base() != nullptr && inventory->heap_address != 0) {
+    heap_address_ = inventory->heap_address;
+    if (!session->MoveHeap(heap_address_)) {
+      Log(LogLevel::kInfo, "pinned host memory is not at the server's addresses: kernels need its device pointers");
+    }
+  }
+  return CUDA_SUCCESS;
+}
+
+void Client::Adopt(const cuda::DeviceInfo& info) {
+  auto* device = new Device;
+  device->ordinal = static_cast<int>(devices_.size());
+  device->name = info.name;
+  device->uuid = info.uuid;
+  device->total_memory = info.total_memory;
+  for (size_t i = 0; i < info.attributes.size() && i < info.values.size(); ++i) {
+    if (info.attributes[i] >= Device::kAttributes) continue;
+    device->attributes[info.attributes[i]] = info.values[i];
+    device->known[info.attributes[i]] = true;
+  }
+  device->pci_bus_id = info.pci_bus_id;
+  device->least_priority = info.least_priority;
+  device->greatest_priority = info.greatest_priority;
+  for (size_t i = 0; i < info.peers.size(); ++i) device->peers.push_back(info.peers[i]);
+  for (size_t i = 0; i < info.limits.size() && i < info.limit_values.size(); ++i) {
+    device->limits.emplace_back(info.limits[i], info.limit_values[i]);
+  }
+  devices_.push_back(device);
+}
+
+uint64_t Client::HeapOffset(const void* pointer, uint64_t size) const {
+  if (heap_address_ == 0) return guest::Session::kNoHeap;
+  const auto base = reinterpret_cast<uintptr_t>(session_->heap_base());
+  const uint64_t offset = reinterpret_cast<uintptr_t>(pointer) - base;
+  if (offset >= session_->heap_size() || size > session_->heap_size() - offset) return guest::Session::kNoHeap;
+  return offset;
+}
+
+}  // namespace hawser::cu

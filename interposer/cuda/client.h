@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: Apache-2.0
+// The process's CUDA: connected by cuInit, with everything that the server told of its devices.
+//
+// Threading: thread-safe. Init() takes a lock; everything it wrote is read without one afterwards. Never destroyed:
+// programs call from exit handlers.
+#ifndef HAWSER_INTERPOSER_CUDA_CLIENT_H_
+#define HAWSER_INTERPOSER_CUDA_CLIENT_H_
+
+#include <array>
+#include <atomic>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "interposer/core/session.h"
+#include "interposer/cuda/objects.h"
+#include "interposer/cuda/pointer_map.h"
+#include "proto/cuda/messages.h"
+
+namespace hawser::cu {
+
+/// A device as the server described it.
+struct Device {
+  static constexpr size_t kAttributes = 256;
+
+  int ordinal = 0;
+  std::string name;
+  std::array<std::byte, 16> uuid{};
+  uint64_t total_memory = 0;
+  std::array<int32_t, kAttributes> attributes{};
+  std::array<bool, kAttributes> known{};
+  std::string pci_bus_id;
+  int least_priority = 0;
+  int greatest_priority = 0;
+  std::vector<uint32_t> peers;
+  std::vector<std::pair<uint32_t, uint64_t>> limits;
+
+  std::mutex mutex;  ///< Guards the primary context.
+  CUctx_st* primary = nullptr;
+  uint32_t primary_references = 0;
+  unsigned primary_flags = 0;
+
+  int attribute(CUdevice_attribute attribute) const { return attributes[static_cast<size_t>(attribute)]; }
+};
+
+class Client {
+ public:
+  static Client& Get();
+
+  /// cuInit. CUDA_ERROR_NO_DEVICE when there is no server or it has none.
+  CUresult Init();
+  bool initialized() const { return ready_.load(std::memory_order_acquire); }
+  /// CUDA_SUCCESS while calls can work.
+  CUresult Check() const {
+    if (!initialized()) [[unlikely]]
+      return CUDA_ERROR_NOT_INITIALIZED;
+    if (session_->lost()) [[unlikely]]
+      return Lost();
+    return CUDA_SUCCESS;
+  }
+  guest::Session* session() const { return session_; }
+  PointerMap& pointers() { return pointers_; }
+
+  size_t device_count() const { return devices_.size(); }
+  /// Null: no such device.
+  Device* device(int ordinal) {
+    return ordinal >= 0 && static_cast<size_t>(ordinal) < devices_.size() ? devices_[static_cast<size_t>(ordinal)]
+                                                                          : nullptr;
+  }
+  uint64_t NewNumber() { return numbers_.fetch_add(1, std::memory_order_relaxed) + 1; }
+
+  /// The heap can be used by kernels and copies on the server.
+  bool heap_usable() const { return heap_address_ != 0; }
+  /// Where the server has it.
+  uint64_t heap_address() const { return heap_address_; }
+  /// Bytes [pointer, pointer + size) as an offset into the heap; kNoHeap: not (wholly) in it.
+  uint64_t HeapOffset(const void* pointer, uint64_t size) const;
+
+ private:
+  Client() = default;
+  CUresult Lost() const;
+  CUresult Load(guest::Session* session);
+  void Adopt(const cuda::DeviceInfo& info);
+
+  std::mutex mutex_;
+  std::atomic<bool> ready_{false};
+  guest::Session* session_ = nullptr;
+  std::vector<Device*> devices_;
+  PointerMap pointers_;
+  uint64_t heap_address_ = 0;
+  std::atomic<uint64_t> numbers_{0};
+};
+
+/// CUresult of what the session or the server said.
+CUresult FromWire(int32_t status);
+
+}  // namespace hawser::cu
+
+#endif  // HAWSER_INTERPOSER_CUDA_CLIENT_H_

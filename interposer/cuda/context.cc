@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "interposer/cuda/context.h"
+
+#include <vector>
+
+#include "interposer/cuda/module.h"
+
+namespace hawser::cu {
+
+CUctx_st* NewContext(int device, unsigned flags, bool primary) {
+  auto* context = new CUctx_st(Kind::kContext);
+  context->device = device;
+  context->flags = flags;
+  context->primary = primary;
+  context->legacy = new CUstream_st(Kind::kStream);
+  context->legacy->context = context;
+  return context;
+}
+
+CUresult StartContext(CUctx_st* context) {
+  Client& client = Client::Get();
+  context->id = client.session()->NewId(static_cast<uint8_t>(cuda::Handle::kContext));
+  context->number = client.NewNumber();
+  context->legacy->number = client.NewNumber();
+  context->failed = 0;
+  context->fault = 0;
+  context->pending = 0;
+  Registry::Get().Add(context);
+  context->active.store(true, std::memory_order_release);
+  cuda::CreateContext message;
+  message.context = context->id;
+  message.device = static_cast<uint32_t>(context->device);
+  message.flags = context->flags;
+  message.primary = context->primary ? 1 : 0;
+  return FromWire(client.session()->Send(message));
+}
+
+void ForgetContents(CUctx_st* context) {
+  Client& client = Client::Get();
+  std::vector<CUstream_st*> streams;
+  std::vector<ModuleBase*> modules;
+  {
+    std::lock_guard lock(context->mutex);
+    streams.assign(context->streams.begin(), context->streams.end());
+    modules.assign(context->modules.begin(), context->modules.end());
+    context->streams.clear();
+    context->modules.clear();
+    context->peers.clear();
+  }
+  for (CUstream_st* stream : streams) Registry::Get().Bury(stream);
+  for (ModuleBase* module : modules) ForgetModule(module);
+  client.pointers().RemoveContext(context->id.raw());
+}
+
+}  // namespace hawser::cu

@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "interposer/cuda/entry.h"
+
+#include "interposer/core/log.h"
+#include "proto/cuda_api/unsupported.h"
+
+namespace hawser::cu {
+
+CUresult CheckContext(CUctx_st* context) {
+  if (const CUresult error = Client::Get().Check(); error != CUDA_SUCCESS) return error;
+  if (context == nullptr) return CUDA_ERROR_INVALID_CONTEXT;
+  const Kind kind = context->kind.load(std::memory_order_relaxed);
+  if (kind == Kind::kDestroyed) return CUDA_ERROR_CONTEXT_IS_DESTROYED;
+  if (kind != Kind::kContext) return CUDA_ERROR_INVALID_CONTEXT;
+  if (!context->active.load(std::memory_order_acquire)) return CUDA_ERROR_CONTEXT_IS_DESTROYED;
+  return static_cast<CUresult>(context->failed.load(std::memory_order_relaxed));
+}
+
+CUresult CurrentContext(CUctx_st** context, bool earlier) {
+  CUctx_st* current = ThreadState::Get().stack.top();
+  if (const CUresult error = CheckContext(current); error != CUDA_SUCCESS) [[unlikely]]
+    return error;
+  *context = current;
+  if (const int32_t fault = current->fault.load(std::memory_order_relaxed); fault != 0) [[unlikely]] {
+    return static_cast<CUresult>(fault);
+  }
+  return earlier ? TakePending(current) : CUDA_SUCCESS;
+}
+
+CUresult StreamCommand::Begin(CUstream handle) {
+  CUctx_st* current = nullptr;
+  CUresult error = CurrentContext(&current);
+  if (error != CUDA_SUCCESS) [[unlikely]]
+    return error;
+  error = FindStream(handle, current, &stream_);
+  if (error != CUDA_SUCCESS) [[unlikely]]
+    return error;
+  context_ = stream_->context;
+  if (context_ == current) [[likely]]
+    return CUDA_SUCCESS;
+  error = CheckContext(context_);
+  if (error != CUDA_SUCCESS) return error;
+  if (const int32_t fault = context_->fault.load(std::memory_order_relaxed); fault != 0) {
+    return static_cast<CUresult>(fault);
+  }
+  return TakePending(context_);
+}
+
+CUresult RefuseOnce(const char* call, const char* why, std::atomic_flag* said) {
+  if (!said->test_and_set(std::memory_order_relaxed)) {
+    guest::Log(guest::LogLevel::kWarning, "%s is not supported: %s", call, why);
+  }
+  return CUDA_ERROR_NOT_SUPPORTED;
+}
+
+}  // namespace hawser::cu
+
+namespace hawser::cuda_api {
+
+CUresult Unsupported(const char* symbol, std::atomic_flag* said) {
+  return cu::RefuseOnce(symbol, "this version of Hawser does not carry it (docs/cuda-coverage.md)", said);
+}
+
+}  // namespace hawser::cuda_api

@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: Apache-2.0
+// What entry points begin with: the current context, earlier failures, the stream.
+#ifndef HAWSER_INTERPOSER_CUDA_ENTRY_H_
+#define HAWSER_INTERPOSER_CUDA_ENTRY_H_
+
+#include "interposer/cuda/client.h"
+#include "interposer/cuda/stream.h"
+#include "interposer/cuda/thread_state.h"
+#include "interposer/cuda/wire_call.h"
+
+namespace hawser::cu {
+
+/// Whether the handle is a context that can be used.
+CUresult CheckContext(CUctx_st* context);
+
+/// The calling thread's context. With `earlier`: also returns, once, what an earlier command failed with; for calls
+/// that the API lets return such errors. A context that is broken for good returns its fault in any case.
+CUresult CurrentContext(CUctx_st** context, bool earlier = true);
+
+/// What an earlier command of the context failed with, once; CUDA_SUCCESS: nothing.
+inline CUresult TakePending(CUctx_st* context) {
+  if (context->pending.load(std::memory_order_relaxed) == 0) [[likely]]
+    return CUDA_SUCCESS;
+  return static_cast<CUresult>(context->pending.exchange(0, std::memory_order_relaxed));
+}
+
+/// A command on its way to a stream.
+///   StreamCommand command; if (e = command.Begin(handle)) return e; ... return command.Send(message);
+class StreamCommand {
+ public:
+  CUresult Begin(CUstream handle);
+
+  CUctx_st* context() const { return context_; }  ///< The stream's.
+  CUstream_st* stream() const { return stream_; }
+  guest::Session* session() const { return Client::Get().session(); }
+  bool capturing() const { return stream_->capturing.load(std::memory_order_relaxed); }
+
+  /// Fills context and stream of the message.
+  template <typename Message>
+  void Address(Message& message) const {
+    message.context = context_->id;
+    message.stream = stream_->id;
+  }
+  template <typename Message>
+  CUresult Send(Message& message) {
+    Address(message);
+    stream_->submitted.fetch_add(1, std::memory_order_relaxed);
+    return FromWire(session()->Send(message));
+  }
+
+ private:
+  CUctx_st* context_ = nullptr;
+  CUstream_st* stream_ = nullptr;
+};
+
+/// Logs once per call why it cannot work remotely. Returns CUDA_ERROR_NOT_SUPPORTED.
+CUresult RefuseOnce(const char* call, const char* why, std::atomic_flag* said);
+
+}  // namespace hawser::cu
+
+#endif  // HAWSER_INTERPOSER_CUDA_ENTRY_H_

@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "interposer/cuda/host_functions.h"
+
+#include <utility>
+
+#include "interposer/core/log.h"
+#include "interposer/cuda/entry.h"
+
+namespace hawser::cu {
+
+HostFunctions& HostFunctions::Get() {
+  static auto* functions = new HostFunctions;
+  return *functions;
+}
+
+uint64_t HostFunctions::Add(std::function<void(CUresult)> function, Landings before, bool often) {
+  uint64_t name;
+  {
+    std::lock_guard lock(mutex_);
+    name = next_++;
+    entries_[name] = std::make_shared<Entry>(Entry{std::move(function), std::move(before), often});
+  }
+  // Somebody must hear the server although no thread of the application waits.
+  Client::Get().session()->AddListener();
+  return name;
+}
+
+void HostFunctions::Forget(uint64_t callback) {
+  bool known;
+  {
+    std::lock_guard lock(mutex_);
+    known = entries_.erase(callback) != 0;
+  }
+  if (known) Client::Get().session()->RemoveListener();
+}
+
+void HostFunctions::Run(const cuda::RunHostFunction& notice) {
+  std::shared_ptr<Entry> entry;
+  {
+    std::lock_guard lock(mutex_);
+    if (const auto found = entries_.find(notice.callback); found != entries_.end()) entry = found->second;
+  }
+  guest::Session* session = Client::Get().session();
+  cuda::HostFunctionDone done;
+  done.callback = notice.callback;
+  done.run = notice.run;
+  if (entry == nullptr) {
+    guest::Log(guest::LogLevel::kError, "the server asks for host function %llu, which does not exist",
+               static_cast<unsigned long long>(notice.callback));
+    session->Send(done);
+    session->Flush();
+    return;
+  }
+  const auto status = static_cast<CUresult>(notice.status);
+  session->PostCallback([this, entry, done, status, session] {
+    (void)AwaitLandings(entry->before);
+    entry->function(status);
+    session->Send(done);
+    session->Flush();
+    if (!entry->often) Forget(done.callback);
+  });
+}
+
+void HostFunctions::Abandon() {
+  std::lock_guard lock(mutex_);
+  entries_.clear();
+}
+
+}  // namespace hawser::cu

@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0
+// Functions of the application that run in stream order: the server asks for one, its stream waits, the function runs
+// on the session's callback thread, the server hears that it is done.
+//
+// Threading: thread-safe; one lock, not held while a function runs.
+#ifndef HAWSER_INTERPOSER_CUDA_HOST_FUNCTIONS_H_
+#define HAWSER_INTERPOSER_CUDA_HOST_FUNCTIONS_H_
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <unordered_map>
+
+#include "interposer/cuda/driver_api.h"
+#include "interposer/cuda/landing.h"
+#include "proto/cuda/messages.h"
+
+namespace hawser::cu {
+
+class HostFunctions {
+ public:
+  static HostFunctions& Get();
+
+  /// `function(status)` may run once, or (`often`: a graph's node) any number of times until Forget(). `before`: what
+  /// must have landed first. Returns its name.
+  uint64_t Add(std::function<void(CUresult)> function, Landings before, bool often);
+  void Forget(uint64_t callback);
+
+  /// The server asks for it. Within delivery.
+  void Run(const cuda::RunHostFunction& notice);
+  /// The session is over: nothing runs any more.
+  void Abandon();
+
+ private:
+  struct Entry {
+    std::function<void(CUresult)> function;
+    Landings before;
+    bool often;
+  };
+
+  std::mutex mutex_;
+  uint64_t next_ = 1;
+  std::unordered_map<uint64_t, std::shared_ptr<Entry>> entries_;
+};
+
+}  // namespace hawser::cu
+
+#endif  // HAWSER_INTERPOSER_CUDA_HOST_FUNCTIONS_H_

@@ -1,0 +1,19 @@
+// SPDX-License-Identifier: Apache-2.0
+// Launch attributes as they travel: a typed union, nothing unknown.
+#ifndef HAWSER_INTERPOSER_CUDA_LAUNCH_ATTRIBUTES_H_
+#define HAWSER_INTERPOSER_CUDA_LAUNCH_ATTRIBUTES_H_
+
+#include <vector>
+
+#include "interposer/cuda/driver_api.h"
+#include "proto/cuda/messages.h"
+
+namespace hawser::cu {
+
+/// CUDA_ERROR_NOT_SUPPORTED for an attribute that this version does not carry.
+CUresult ToWire(const CUlaunchAttribute& attribute, cuda::LaunchAttribute* message);
+CUresult ToWire(const CUlaunchAttribute* attributes, unsigned count, std::vector<cuda::LaunchAttribute>* messages);
+
+}  // namespace hawser::cu
+
+#endif  // HAWSER_INTERPOSER_CUDA_LAUNCH_ATTRIBUTES_H_

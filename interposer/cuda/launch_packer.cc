@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "interposer/cuda/launch_packer.h"
+
+#include <cstring>
+
+namespace hawser::cu {
+namespace {
+
+constexpr size_t kMaxParameters = 65536;  ///< As the description has it.
+
+uint32_t Of(const Device& device, CUdevice_attribute attribute) {
+  const int value = device.attribute(attribute);
+  return value > 0 ? static_cast<uint32_t>(value) : 0;
+}
+
+bool Within(const Dim3& sizes, const Dim3& limits) {
+  for (size_t i = 0; i < 3; ++i) {
+    // A device that says nothing limits nothing.
+    if (sizes[i] == 0 || (limits[i] != 0 && sizes[i] > limits[i])) return false;
+  }
+  return true;
+}
+
+}  // namespace
+
+LaunchLimits LimitsOf(const Device& device, const FunctionBase& function) {
+  LaunchLimits limits;
+  limits.grid = {Of(device, CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_X), Of(device, CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_Y),
+                 Of(device, CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_Z)};
+  limits.block = {Of(device, CU_DEVICE_ATTRIBUTE_MAX_BLOCK_DIM_X), Of(device, CU_DEVICE_ATTRIBUTE_MAX_BLOCK_DIM_Y),
+                  Of(device, CU_DEVICE_ATTRIBUTE_MAX_BLOCK_DIM_Z)};
+  limits.threads_of_device = Of(device, CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_BLOCK);
+  const auto kernel = [&](CUfunction_attribute attribute) -> uint32_t {
+    if (static_cast<uint32_t>(attribute) >= function.attribute_count) return UINT32_MAX;
+    const int32_t value = function.attributes[static_cast<size_t>(attribute)].load(std::memory_order_relaxed);
+    return value < 0 ? UINT32_MAX : static_cast<uint32_t>(value);
+  };
+  limits.threads_of_kernel = kernel(CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK);
+  limits.dynamic_shared = kernel(CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES);
+  return limits;
+}
+
+CUresult CheckShape(const LaunchLimits& limits, const Dim3& grid, const Dim3& block, uint32_t shared) {
+  if (!Within(grid, limits.grid) || !Within(block, limits.block)) return CUDA_ERROR_INVALID_VALUE;
+  const uint64_t threads = uint64_t{block[0]} * block[1] * block[2];
+  if (limits.threads_of_device != 0 && threads > limits.threads_of_device) return CUDA_ERROR_INVALID_VALUE;
+  if (threads > limits.threads_of_kernel) return CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES;
+  return shared > limits.dynamic_shared ? CUDA_ERROR_INVALID_VALUE : CUDA_SUCCESS;
+}
+
+CUresult ParameterBlock::Pack(const FunctionBase& function, void* const* parameters, void* const* extra) {
+  if (parameters != nullptr) {
+    if (extra != nullptr) return CUDA_ERROR_INVALID_VALUE;
+    const size_t size = function.parameter_bytes;
+    std::byte* to = small_;
+    if (size > kInline) {
+      large_ = std::make_unique<std::byte[]>(size);
+      to = large_.get();
+    }
+    // Padding between parameters is never the stack's old contents.
+    std::memset(to, 0, size);
+    for (size_t i = 0; i < function.offsets.size(); ++i) {
+      if (parameters[i] == nullptr) return CUDA_ERROR_INVALID_VALUE;
+      std::memcpy(to + function.offsets[i], parameters[i], function.sizes[i]);
+    }
+    bytes_ = {to, size};
+    return CUDA_SUCCESS;
+  }
+  if (extra == nullptr) {
+    bytes_ = {};
+    return function.parameter_bytes == 0 ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+  }
+  const std::byte* buffer = nullptr;
+  const size_t* size = nullptr;
+  for (size_t i = 0; i < 8 && extra[i] != CU_LAUNCH_PARAM_END; i += 2) {
+    if (extra[i] == CU_LAUNCH_PARAM_BUFFER_POINTER) {
+      buffer = static_cast<const std::byte*>(extra[i + 1]);
+    } else if (extra[i] == CU_LAUNCH_PARAM_BUFFER_SIZE) {
+      size = static_cast<const size_t*>(extra[i + 1]);
+    } else {
+      return CUDA_ERROR_INVALID_VALUE;
+    }
+  }
+  if (size == nullptr || *size > kMaxParameters || (buffer == nullptr && *size != 0)) return CUDA_ERROR_INVALID_VALUE;
+  bytes_ = {buffer, *size};
+  return CUDA_SUCCESS;
+}
+
+}  // namespace hawser::cu

@@ -1,0 +1,132 @@
+// SPDX-License-Identifier: Apache-2.0
+// cuMemAlloc*, cuMemFree, cuMemGetInfo: device memory whose address the server gives.
+#include "interposer/cuda/capture.h"
+#include "interposer/cuda/entry.h"
+
+using namespace hawser;      // NOLINT(google-build-using-namespace): entry points live outside of namespaces.
+using namespace hawser::cu;  // NOLINT(google-build-using-namespace)
+
+namespace {
+
+CUresult BeginMemory(CUctx_st** context) {
+  if (const CUresult error = CurrentContext(context); error != CUDA_SUCCESS) return error;
+  return Captures::Get().CheckUnsafeCall();
+}
+
+void Remember(CUctx_st* context, uint64_t address, uint64_t size, PointerKind kind, uint32_t flags = 0) {
+  PointerRange range;
+  range.begin = address;
+  range.size = size;
+  range.kind = kind;
+  range.device = context->device;
+  range.context = context->id.raw();
+  range.flags = flags;
+  Client::Get().pointers().Add(range);
+}
+
+}  // namespace
+
+CUresult CUDAAPI cuMemAlloc_v2(CUdeviceptr* result, size_t size) {
+  CUctx_st* context = nullptr;
+  if (const CUresult error = BeginMemory(&context); error != CUDA_SUCCESS) return error;
+  if (result == nullptr || size == 0) return CUDA_ERROR_INVALID_VALUE;
+  cuda::Allocate message;
+  message.context = context->id;
+  message.size = size;
+  Answer<cuda::Address> answer;
+  if (const CUresult error = answer.Ask(Client::Get().session(), message); error != CUDA_SUCCESS) return error;
+  Remember(context, answer->address, size, PointerKind::kDevice);
+  *result = answer->address;
+  return CUDA_SUCCESS;
+}
+
+CUresult CUDAAPI cuMemAllocPitch_v2(CUdeviceptr* result, size_t* pitch, size_t width, size_t height,
+                                    unsigned int element) {
+  CUctx_st* context = nullptr;
+  if (const CUresult error = BeginMemory(&context); error != CUDA_SUCCESS) return error;
+  if (result == nullptr || pitch == nullptr || width == 0 || height == 0) return CUDA_ERROR_INVALID_VALUE;
+  if (element != 4 && element != 8 && element != 16) return CUDA_ERROR_INVALID_VALUE;
+  cuda::AllocatePitch message;
+  message.context = context->id;
+  message.width = width;
+  message.height = height;
+  message.element = element;
+  Answer<cuda::PitchedAddress> answer;
+  if (const CUresult error = answer.Ask(Client::Get().session(), message); error != CUDA_SUCCESS) return error;
+  Remember(context, answer->address, answer->pitch * height, PointerKind::kDevice);
+  *result = answer->address;
+  *pitch = answer->pitch;
+  return CUDA_SUCCESS;
+}
+
+CUresult CUDAAPI cuMemFree_v2(CUdeviceptr address) {
+  CUctx_st* context = nullptr;
+  if (const CUresult error = BeginMemory(&context); error != CUDA_SUCCESS) return error;
+  if (address == 0) return CUDA_SUCCESS;
+  const auto range =
+      Client::Get().pointers().Remove(address, {PointerKind::kDevice, PointerKind::kPool, PointerKind::kManaged});
+  if (!range) return CUDA_ERROR_INVALID_VALUE;
+  guest::Session* session = Client::Get().session();
+  if (range->kind == PointerKind::kManaged && range->heap_offset != guest::Session::kNoHeap) {
+    // Managed memory in the heap: freeing it waits for what uses it, as a driver does.
+    cuda::SynchronizeContext message;
+    message.context = context->id;
+    const CUresult error = AskStatus(session, message);
+    session->HeapFree(range->heap_offset, range->size);
+    return error;
+  }
+  cuda::Free message;
+  message.context = range->context != 0 ? wire::Id(range->context) : context->id;
+  message.address = address;
+  return FromWire(session->Send(message));
+}
+
+CUresult CUDAAPI cuMemGetInfo_v2(size_t* free, size_t* total) {
+  CUctx_st* context = nullptr;
+  if (const CUresult error = CurrentContext(&context); error != CUDA_SUCCESS) return error;
+  cuda::GetMemoryInfo message;
+  message.context = context->id;
+  Answer<cuda::MemoryInfo> answer;
+  if (const CUresult error = answer.Ask(Client::Get().session(), message); error != CUDA_SUCCESS) return error;
+  if (free != nullptr) *free = answer->free;
+  if (total != nullptr) *total = answer->total;
+  return CUDA_SUCCESS;
+}
+
+// Managed memory lies in the session's heap where guest, server and kernels have it at one address (shared memory, and
+// the place was free in this process). Elsewhere there is none.
+CUresult CUDAAPI cuMemAllocManaged(CUdeviceptr* result, size_t size, unsigned int flags) {
+  CUctx_st* context = nullptr;
+  if (const CUresult error = BeginMemory(&context); error != CUDA_SUCCESS) return error;
+  if (result == nullptr || size == 0) return CUDA_ERROR_INVALID_VALUE;
+  if (flags != CU_MEM_ATTACH_GLOBAL && flags != CU_MEM_ATTACH_HOST) return CUDA_ERROR_INVALID_VALUE;
+  Client& client = Client::Get();
+  guest::Session* session = client.session();
+  if (!client.heap_usable() || reinterpret_cast<uintptr_t>(session->heap_base()) != client.heap_address()) {
+    static std::atomic_flag said;
+    return RefuseOnce("cuMemAllocManaged", "managed memory needs a server on the same machine (shm:)", &said);
+  }
+  const uint64_t offset = session->HeapAllocate(size);
+  if (offset == guest::Session::kNoHeap) return CUDA_ERROR_OUT_OF_MEMORY;
+  PointerRange range;
+  range.begin = client.heap_address() + offset;
+  range.size = size;
+  range.kind = PointerKind::kManaged;
+  range.device = context->device;
+  range.context = context->id.raw();
+  range.flags = flags;
+  range.heap_offset = offset;
+  client.pointers().Add(range);
+  *result = range.begin;
+  return CUDA_SUCCESS;
+}
+
+CUresult CUDAAPI cuMemGetAddressRange_v2(CUdeviceptr* base, size_t* size, CUdeviceptr address) {
+  CUctx_st* context = nullptr;
+  if (const CUresult error = CurrentContext(&context, /*earlier=*/false); error != CUDA_SUCCESS) return error;
+  const auto range = Client::Get().pointers().Find(address);
+  if (!range || range->kind == PointerKind::kRegistered) return CUDA_ERROR_NOT_FOUND;
+  if (base != nullptr) *base = range->begin;
+  if (size != nullptr) *size = range->size;
+  return CUDA_SUCCESS;
+}

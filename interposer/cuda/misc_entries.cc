@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0
+// Names of errors, the profiler's switches, and what this library does not have by intent.
+#include "interposer/cuda/entry.h"
+#include "proto/cuda_api/error_text.h"
+
+using namespace hawser;      // NOLINT(google-build-using-namespace): entry points live outside of namespaces.
+using namespace hawser::cu;  // NOLINT(google-build-using-namespace)
+
+CUresult CUDAAPI cuGetErrorName(CUresult error, const char** text) {
+  if (text == nullptr) return CUDA_ERROR_INVALID_VALUE;
+  *text = cuda_api::ErrorName(error);
+  return *text != nullptr ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+}
+
+CUresult CUDAAPI cuGetErrorString(CUresult error, const char** text) {
+  if (text == nullptr) return CUDA_ERROR_INVALID_VALUE;
+  *text = cuda_api::ErrorText(error);
+  return *text != nullptr ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+}
+
+// The driver's private interfaces are neither implemented nor imitated.
+CUresult CUDAAPI cuGetExportTable(const void** table, const CUuuid* id) {
+  if (table == nullptr || id == nullptr) return CUDA_ERROR_INVALID_VALUE;
+  *table = nullptr;
+  return CUDA_ERROR_NOT_FOUND;
+}
+
+CUresult CUDAAPI cuProfilerStart() {
+  CUctx_st* context = nullptr;
+  return CurrentContext(&context, /*earlier=*/false);
+}
+
+CUresult CUDAAPI cuProfilerStop() {
+  CUctx_st* context = nullptr;
+  return CurrentContext(&context, /*earlier=*/false);
+}
+
+CUresult CUDAAPI cuProfilerInitialize(const char*, const char*, CUoutput_mode) {
+  return CUDA_ERROR_PROFILER_DISABLED;  // What drivers of today say.
+}
+
+CUresult CUDAAPI cuFlushGPUDirectRDMAWrites(CUflushGPUDirectRDMAWritesTarget, CUflushGPUDirectRDMAWritesScope) {
+  return CUDA_ERROR_NOT_SUPPORTED;
+}
+
+CUresult CUDAAPI cuThreadExchangeStreamCaptureMode(CUstreamCaptureMode* mode) {
+  if (const CUresult error = Client::Get().Check(); error != CUDA_SUCCESS) return error;
+  if (mode == nullptr || *mode > CU_STREAM_CAPTURE_MODE_RELAXED) return CUDA_ERROR_INVALID_VALUE;
+  std::swap(ThreadState::Get().capture_mode, *mode);
+  return CUDA_SUCCESS;
+}

@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: Apache-2.0
+// cuOccupancy*: computed here.
+#include <algorithm>
+
+#include "interposer/cuda/entry.h"
+#include "interposer/cuda/module.h"
+#include "interposer/cuda/occupancy.h"
+
+using namespace hawser;      // NOLINT(google-build-using-namespace): entry points live outside of namespaces.
+using namespace hawser::cu;  // NOLINT(google-build-using-namespace)
+
+namespace {
+
+CUresult Begin(CUfunction handle, OccupancyDevice* on, OccupancyKernel* of) {
+  CUctx_st* context = nullptr;
+  if (const CUresult error = CurrentContext(&context, /*earlier=*/false); error != CUDA_SUCCESS) return error;
+  FunctionBase* function = nullptr;
+  if (const CUresult error = CheckFunction(handle, &function); error != CUDA_SUCCESS) return error;
+  const Device& device = *Client::Get().device(context->device);
+  const auto get = [&device](CUdevice_attribute attribute) {
+    return static_cast<uint32_t>(std::max(device.attribute(attribute), 0));
+  };
+  on->warp = std::max(get(CU_DEVICE_ATTRIBUTE_WARP_SIZE), 1u);
+  on->threads = get(CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_MULTIPROCESSOR);
+  on->blocks = get(CU_DEVICE_ATTRIBUTE_MAX_BLOCKS_PER_MULTIPROCESSOR);
+  on->registers = get(CU_DEVICE_ATTRIBUTE_MAX_REGISTERS_PER_MULTIPROCESSOR);
+  on->shared = get(CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_MULTIPROCESSOR);
+  on->shared_reserved = get(CU_DEVICE_ATTRIBUTE_RESERVED_SHARED_MEMORY_PER_BLOCK);
+  on->threads_per_block = get(CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_BLOCK);
+  on->shared_per_block = get(CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN);
+  on->multiprocessors = get(CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT);
+  const auto kernel = [function](CUfunction_attribute attribute) {
+    return static_cast<uint32_t>(std::max(function->attributes[static_cast<size_t>(attribute)].load(), 0));
+  };
+  of->registers = kernel(CU_FUNC_ATTRIBUTE_NUM_REGS);
+  of->shared_static = kernel(CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES);
+  of->threads = kernel(CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK);
+  of->dynamic_most = kernel(CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES);
+  return CUDA_SUCCESS;
+}
+
+}  // namespace
+
+CUresult CUDAAPI cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(int* blocks, CUfunction function, int threads,
+                                                                      size_t shared, unsigned int flags) {
+  OccupancyDevice device;
+  OccupancyKernel kernel;
+  if (const CUresult error = Begin(function, &device, &kernel); error != CUDA_SUCCESS) return error;
+  if (blocks == nullptr || threads <= 0 || flags > CU_OCCUPANCY_DISABLE_CACHING_OVERRIDE) {
+    return CUDA_ERROR_INVALID_VALUE;
+  }
+  *blocks = static_cast<int>(BlocksPerMultiprocessor(device, kernel, static_cast<uint32_t>(threads), shared));
+  return CUDA_SUCCESS;
+}
+
+CUresult CUDAAPI cuOccupancyMaxActiveBlocksPerMultiprocessor(int* blocks, CUfunction function, int threads,
+                                                             size_t shared) {
+  return cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(blocks, function, threads, shared, 0);
+}
+
+CUresult CUDAAPI cuOccupancyMaxPotentialBlockSizeWithFlags(int* grid, int* block, CUfunction function,
+                                                           CUoccupancyB2DSize shared_of, size_t shared, int limit,
+                                                           unsigned int flags) {
+  OccupancyDevice device;
+  OccupancyKernel kernel;
+  if (const CUresult error = Begin(function, &device, &kernel); error != CUDA_SUCCESS) return error;
+  if (grid == nullptr || block == nullptr || limit < 0 || flags > CU_OCCUPANCY_DISABLE_CACHING_OVERRIDE) {
+    return CUDA_ERROR_INVALID_VALUE;
+  }
+  const BestBlock best = FindBestBlock(
+      device, kernel,
+      [&](uint32_t threads) -> uint64_t {
+        return shared_of != nullptr ? shared_of(static_cast<int>(threads)) : shared;
+      },
+      static_cast<uint32_t>(limit));
+  if (best.threads == 0) return CUDA_ERROR_INVALID_VALUE;
+  *grid = static_cast<int>(best.grid);
+  *block = static_cast<int>(best.threads);
+  return CUDA_SUCCESS;
+}
+
+CUresult CUDAAPI cuOccupancyMaxPotentialBlockSize(int* grid, int* block, CUfunction function,
+                                                  CUoccupancyB2DSize shared_of, size_t shared, int limit) {
+  return cuOccupancyMaxPotentialBlockSizeWithFlags(grid, block, function, shared_of, shared, limit, 0);
+}
+
+CUresult CUDAAPI cuOccupancyAvailableDynamicSMemPerBlock(size_t* shared, CUfunction function, int blocks, int threads) {
+  OccupancyDevice device;
+  OccupancyKernel kernel;
+  if (const CUresult error = Begin(function, &device, &kernel); error != CUDA_SUCCESS) return error;
+  if (shared == nullptr || blocks <= 0 || threads <= 0) return CUDA_ERROR_INVALID_VALUE;
+  *shared = SharedForBlocks(device, kernel, static_cast<uint32_t>(blocks), static_cast<uint32_t>(threads));
+  return CUDA_SUCCESS;
+}

@@ -1,0 +1,111 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "interposer/cuda/stream.h"
+
+#include <algorithm>
+
+#include "interposer/cuda/capture.h"
+#include "interposer/cuda/entry.h"
+
+namespace hawser::cu {
+
+CUresult MakeStream(CUctx_st* context, unsigned flags, int priority, CUstream_st** stream) {
+  Client& client = Client::Get();
+  Device* device = client.device(context->device);
+  auto* made = new CUstream_st(Kind::kStream, client.session()->NewId(static_cast<uint8_t>(cuda::Handle::kStream)));
+  made->context = context;
+  made->flags = flags;
+  made->priority = std::clamp(priority, device->greatest_priority, device->least_priority);
+  made->number = client.NewNumber();
+  Registry::Get().Add(made);
+  cuda::CreateStream message;
+  message.stream = made->id;
+  message.context = context->id;
+  message.flags = flags;
+  message.priority = made->priority;
+  if (const int32_t error = client.session()->Send(message); error != 0) {
+    Registry::Get().Bury(made);
+    return FromWire(error);
+  }
+  std::lock_guard lock(context->mutex);
+  context->streams.insert(made);
+  *stream = made;
+  return CUDA_SUCCESS;
+}
+
+void DestroyStream(CUstream_st* stream) {
+  {
+    std::lock_guard lock(stream->context->mutex);
+    stream->context->streams.erase(stream);
+    // What is on its way still comes before a synchronisation of the context.
+    stream->context->legacy->landings.Add(stream->landings.Open());
+  }
+  guest::Session* session = Client::Get().session();
+  cuda::Release message;
+  message.object = stream->id;
+  session->Send(message);
+  const wire::Id id = stream->id;
+  Registry::Get().Bury(stream);
+  session->FreeId(id);
+}
+
+CUresult FindStream(CUstream handle, CUctx_st* context, CUstream_st** stream) {
+  if (reinterpret_cast<uintptr_t>(handle) > 2) [[likely]] {
+    *stream = handle;
+    return CheckObject(handle, Kind::kStream);
+  }
+  ThreadState& thread = ThreadState::Get();
+  if (handle == CU_STREAM_PER_THREAD || (handle == nullptr && thread.per_thread_calls != 0)) {
+    return thread.DefaultStream(context, stream);
+  }
+  *stream = context->legacy;
+  return CUDA_SUCCESS;
+}
+
+Landings LandingsOf(CUctx_st* context) {
+  Landings landings = context->legacy->landings.Open();
+  std::lock_guard lock(context->mutex);
+  for (CUstream_st* stream : context->streams) {
+    const Landings more = stream->landings.Open();
+    landings.insert(landings.end(), more.begin(), more.end());
+  }
+  return landings;
+}
+
+Landings LandingsBefore(CUstream_st* stream) {
+  CUctx_st* context = stream->context;
+  Landings landings = stream->landings.Open();
+  if (stream == context->legacy) {
+    std::lock_guard lock(context->mutex);
+    for (CUstream_st* other : context->streams) {
+      if (!other->blocking()) continue;
+      const Landings more = other->landings.Open();
+      landings.insert(landings.end(), more.begin(), more.end());
+    }
+  } else if (stream->blocking()) {
+    const Landings more = context->legacy->landings.Open();
+    landings.insert(landings.end(), more.begin(), more.end());
+  }
+  return landings;
+}
+
+CUresult AwaitLandings(const Landings& landings) {
+  if (landings.empty()) return CUDA_SUCCESS;
+  return FromWire(Client::Get().session()->WaitBulkUntil([&landings] { return AllLanded(landings); }));
+}
+
+CUresult SynchronizeStream(CUstream_st* stream) {
+  const uint64_t position = stream->submitted.load(std::memory_order_relaxed);
+  const Landings landings = LandingsBefore(stream);
+  cuda::SynchronizeStream message;
+  message.context = stream->context->id;
+  message.stream = stream->id;
+  CUresult error = AskStatus(Client::Get().session(), message);
+  if (error == CUDA_SUCCESS) error = AwaitLandings(landings);
+  if (error != CUDA_SUCCESS) return error;
+  uint64_t finished = stream->finished.load(std::memory_order_relaxed);
+  while (finished < position && !stream->finished.compare_exchange_weak(finished, position)) {
+  }
+  return TakePending(stream->context);
+}
+
+}  // namespace hawser::cu

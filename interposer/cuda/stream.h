@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: Apache-2.0
+// Streams: their making and end, which one a handle means, and what is known of their progress.
+#ifndef HAWSER_INTERPOSER_CUDA_STREAM_H_
+#define HAWSER_INTERPOSER_CUDA_STREAM_H_
+
+#include "interposer/cuda/client.h"
+
+namespace hawser::cu {
+
+CUresult MakeStream(CUctx_st* context, unsigned flags, int priority, CUstream_st** stream);
+void DestroyStream(CUstream_st* stream);
+
+/// Which stream a handle means: a pointer, 0 (the legacy default stream, or the thread's own within a _ptsz variant),
+/// CU_STREAM_LEGACY or CU_STREAM_PER_THREAD.
+CUresult FindStream(CUstream handle, CUctx_st* context, CUstream_st** stream);
+
+/// Data on its way that a completion of the stream's commands so far implies.
+Landings LandingsBefore(CUstream_st* stream);
+/// The same for all streams of a context.
+Landings LandingsOf(CUctx_st* context);
+/// Waits until they have landed.
+CUresult AwaitLandings(const Landings& landings);
+
+/// Waits until everything in the stream so far is done and its data is here.
+CUresult SynchronizeStream(CUstream_st* stream);
+
+}  // namespace hawser::cu
+
+#endif  // HAWSER_INTERPOSER_CUDA_STREAM_H_

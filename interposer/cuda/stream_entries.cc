@@ -1,0 +1,271 @@
+// SPDX-License-Identifier: Apache-2.0
+// cuStream*: what is not about captures.
+#include "interposer/cuda/capture.h"
+#include "interposer/cuda/entry.h"
+#include "interposer/cuda/host_functions.h"
+
+using namespace hawser;      // NOLINT(google-build-using-namespace): entry points live outside of namespaces.
+using namespace hawser::cu;  // NOLINT(google-build-using-namespace)
+
+CUresult CUDAAPI cuStreamCreateWithPriority(CUstream* stream, unsigned int flags, int priority) {
+  if (stream == nullptr || (flags & ~CU_STREAM_NON_BLOCKING) != 0) return CUDA_ERROR_INVALID_VALUE;
+  CUctx_st* context = nullptr;
+  const CUresult error = CurrentContext(&context);
+  return error != CUDA_SUCCESS ? error : MakeStream(context, flags, priority, stream);
+}
+
+CUresult CUDAAPI cuStreamCreate(CUstream* stream, unsigned int flags) {
+  return cuStreamCreateWithPriority(stream, flags, 0);
+}
+
+CUresult CUDAAPI cuStreamDestroy_v2(CUstream stream) {
+  if (const CUresult error = Client::Get().Check(); error != CUDA_SUCCESS) return error;
+  if (reinterpret_cast<uintptr_t>(stream) <= 2 || stream->kind != Kind::kStream) return CUDA_ERROR_INVALID_HANDLE;
+  if (const auto capture = Captures::Of(stream)) capture->broken.store(true);
+  DestroyStream(stream);
+  return CUDA_SUCCESS;
+}
+
+CUresult CUDAAPI cuStreamDestroy(CUstream stream) { return cuStreamDestroy_v2(stream); }
+
+CUresult CUDAAPI cuStreamSynchronize(CUstream handle) {
+  StreamCommand command;
+  if (const CUresult error = command.Begin(handle); error != CUDA_SUCCESS) return error;
+  if (const auto capture = Captures::Of(command.stream())) {
+    capture->broken.store(true);
+    return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
+  }
+  if (command.stream() == command.context()->legacy) {
+    if (const CUresult error = Captures::Get().CheckUnsafeCall(); error != CUDA_SUCCESS) {
+      return CUDA_ERROR_STREAM_CAPTURE_IMPLICIT;
+    }
+  }
+  return SynchronizeStream(command.stream());
+}
+
+CUresult CUDAAPI cuStreamQuery(CUstream handle) {
+  StreamCommand command;
+  if (const CUresult error = command.Begin(handle); error != CUDA_SUCCESS) return error;
+  CUstream_st* stream = command.stream();
+  if (const auto capture = Captures::Of(stream)) {
+    capture->broken.store(true);
+    return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
+  }
+  guest::Session* session = command.session();
+  const uint64_t position = stream->submitted.load(std::memory_order_relaxed);
+  const Landings landings = LandingsBefore(stream);
+  // The legacy stream also waits for others: what is known of it alone says nothing.
+  const bool alone = stream != stream->context->legacy;
+  if (alone && stream->finished.load(std::memory_order_acquire) < position) {
+    session->Flush();
+    session->Poll();
+  }
+  if (!alone || stream->finished.load(std::memory_order_acquire) < position) {
+    if (alone && stream->watched.load(std::memory_order_relaxed) == position) return CUDA_ERROR_NOT_READY;
+    cuda::WatchStream message;
+    message.context = stream->context->id;
+    message.stream = stream->id;
+    message.ticket = position;
+    stream->watched.store(position, std::memory_order_relaxed);
+    if (const CUresult error = AskStatus(session, message); error != CUDA_SUCCESS) return error;
+    stream->finished.store(position, std::memory_order_release);
+  }
+  if (!AllLanded(landings)) return CUDA_ERROR_NOT_READY;
+  return TakePending(stream->context);
+}
+
+CUresult CUDAAPI cuStreamGetFlags(CUstream handle, unsigned int* flags) {
+  if (flags == nullptr) return CUDA_ERROR_INVALID_VALUE;
+  StreamCommand command;
+  if (const CUresult error = command.Begin(handle); error != CUDA_SUCCESS) return error;
+  *flags = command.stream()->flags;
+  return CUDA_SUCCESS;
+}
+
+CUresult CUDAAPI cuStreamGetPriority(CUstream handle, int* priority) {
+  if (priority == nullptr) return CUDA_ERROR_INVALID_VALUE;
+  StreamCommand command;
+  if (const CUresult error = command.Begin(handle); error != CUDA_SUCCESS) return error;
+  *priority = command.stream()->priority;
+  return CUDA_SUCCESS;
+}
+
+CUresult CUDAAPI cuStreamGetId(CUstream handle, unsigned long long* id) {
+  if (id == nullptr) return CUDA_ERROR_INVALID_VALUE;
+  StreamCommand command;
+  if (const CUresult error = command.Begin(handle); error != CUDA_SUCCESS) return error;
+  *id = command.stream()->number;
+  return CUDA_SUCCESS;
+}
+
+CUresult CUDAAPI cuStreamGetCtx(CUstream handle, CUcontext* context) {
+  if (context == nullptr) return CUDA_ERROR_INVALID_VALUE;
+  StreamCommand command;
+  if (const CUresult error = command.Begin(handle); error != CUDA_SUCCESS) return error;
+  *context = command.context();
+  return CUDA_SUCCESS;
+}
+
+CUresult CUDAAPI cuStreamGetCtx_v2(CUstream handle, CUcontext* context, CUgreenCtx* green) {
+  if (green != nullptr) *green = nullptr;
+  return cuStreamGetCtx(handle, context);
+}
+
+CUresult CUDAAPI cuStreamGetDevice(CUstream handle, CUdevice* device) {
+  if (device == nullptr) return CUDA_ERROR_INVALID_VALUE;
+  StreamCommand command;
+  if (const CUresult error = command.Begin(handle); error != CUDA_SUCCESS) return error;
+  *device = command.context()->device;
+  return CUDA_SUCCESS;
+}
+
+CUresult CUDAAPI cuStreamWaitEvent(CUstream handle, CUevent event, unsigned int flags) {
+  if ((flags & ~CU_EVENT_WAIT_EXTERNAL) != 0) return CUDA_ERROR_INVALID_VALUE;
+  StreamCommand command;
+  if (const CUresult error = command.Begin(handle); error != CUDA_SUCCESS) return error;
+  if (const CUresult error = CheckObject(event, Kind::kEvent); error != CUDA_SUCCESS) return error;
+  std::shared_ptr<Capture> capture;
+  {
+    std::lock_guard lock(event->mutex);
+    capture = event->capture;
+  }
+  if (capture != nullptr && !capture->ended.load()) {
+    if (command.stream() == command.context()->legacy) {
+      capture->broken.store(true);
+      return CUDA_ERROR_STREAM_CAPTURE_IMPLICIT;
+    }
+    Captures::Get().Join(command.stream(), capture);
+  } else if (event->recorded.load(std::memory_order_relaxed) == 0) {
+    return CUDA_SUCCESS;  // Never recorded: nothing to wait for.
+  }
+  command.stream()->landings.Add(event->landings.Open());
+  cuda::WaitEvent message;
+  message.event = event->id;
+  message.flags = flags;
+  return command.Send(message);
+}
+
+CUresult CUDAAPI cuLaunchHostFunc(CUstream handle, CUhostFn function, void* data) {
+  if (function == nullptr) return CUDA_ERROR_INVALID_VALUE;
+  StreamCommand command;
+  if (const CUresult error = command.Begin(handle); error != CUDA_SUCCESS) return error;
+  cuda::EnqueueHostFunction message;
+  message.callback = HostFunctions::Get().Add([function, data](CUresult) { function(data); },
+                                              LandingsBefore(command.stream()), command.capturing());
+  const CUresult error = command.Send(message);
+  if (error != CUDA_SUCCESS) HostFunctions::Get().Forget(message.callback);
+  command.session()->Flush();
+  return error;
+}
+
+CUresult CUDAAPI cuStreamAddCallback(CUstream handle, CUstreamCallback callback, void* data, unsigned int flags) {
+  if (callback == nullptr || flags != 0) return CUDA_ERROR_INVALID_VALUE;
+  StreamCommand command;
+  if (const CUresult error = command.Begin(handle); error != CUDA_SUCCESS) return error;
+  if (command.capturing()) return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
+  cuda::EnqueueHostFunction message;
+  message.callback = HostFunctions::Get().Add(
+      [handle, callback, data](CUresult status) { callback(handle, status, data); }, LandingsBefore(command.stream()),
+      /*often=*/false);
+  const CUresult error = command.Send(message);
+  if (error != CUDA_SUCCESS) HostFunctions::Get().Forget(message.callback);
+  command.session()->Flush();
+  return error;
+}
+
+CUresult CUDAAPI cuStreamAttachMemAsync(CUstream handle, CUdeviceptr address, size_t size, unsigned int flags) {
+  StreamCommand command;
+  if (const CUresult error = command.Begin(handle); error != CUDA_SUCCESS) return error;
+  cuda::AttachMemory message;
+  message.address = address;
+  message.size = size;
+  message.flags = flags;
+  return command.Send(message);
+}
+
+namespace {
+
+CUresult SendValue(CUstream handle, CUdeviceptr address, uint64_t value, unsigned flags, bool wait, bool wide) {
+  StreamCommand command;
+  if (const CUresult error = command.Begin(handle); error != CUDA_SUCCESS) return error;
+  cuda::StreamValue operation;
+  operation.address = address;
+  operation.value = value;
+  operation.wait = wait ? 1 : 0;
+  operation.wide = wide ? 1 : 0;
+  operation.flags = flags;
+  cuda::EnqueueStreamValues message;
+  message.values = wire::ListView<cuda::StreamValue>(std::span<const cuda::StreamValue>(&operation, 1));
+  return command.Send(message);
+}
+
+}  // namespace
+
+CUresult CUDAAPI cuStreamWaitValue32_v2(CUstream stream, CUdeviceptr addr, cuuint32_t value, unsigned int flags) {
+  return SendValue(stream, addr, value, flags, /*wait=*/true, /*wide=*/false);
+}
+CUresult CUDAAPI cuStreamWaitValue64_v2(CUstream stream, CUdeviceptr addr, cuuint64_t value, unsigned int flags) {
+  return SendValue(stream, addr, value, flags, /*wait=*/true, /*wide=*/true);
+}
+CUresult CUDAAPI cuStreamWriteValue32_v2(CUstream stream, CUdeviceptr addr, cuuint32_t value, unsigned int flags) {
+  return SendValue(stream, addr, value, flags, /*wait=*/false, /*wide=*/false);
+}
+CUresult CUDAAPI cuStreamWriteValue64_v2(CUstream stream, CUdeviceptr addr, cuuint64_t value, unsigned int flags) {
+  return SendValue(stream, addr, value, flags, /*wait=*/false, /*wide=*/true);
+}
+CUresult CUDAAPI cuStreamWaitValue32(CUstream stream, CUdeviceptr addr, cuuint32_t value, unsigned int flags) {
+  return SendValue(stream, addr, value, flags, /*wait=*/true, /*wide=*/false);
+}
+CUresult CUDAAPI cuStreamWaitValue64(CUstream stream, CUdeviceptr addr, cuuint64_t value, unsigned int flags) {
+  return SendValue(stream, addr, value, flags, /*wait=*/true, /*wide=*/true);
+}
+CUresult CUDAAPI cuStreamWriteValue32(CUstream stream, CUdeviceptr addr, cuuint32_t value, unsigned int flags) {
+  return SendValue(stream, addr, value, flags, /*wait=*/false, /*wide=*/false);
+}
+CUresult CUDAAPI cuStreamWriteValue64(CUstream stream, CUdeviceptr addr, cuuint64_t value, unsigned int flags) {
+  return SendValue(stream, addr, value, flags, /*wait=*/false, /*wide=*/true);
+}
+
+CUresult CUDAAPI cuStreamBatchMemOp_v2(CUstream handle, unsigned int count, CUstreamBatchMemOpParams* operations,
+                                       unsigned int flags) {
+  if (operations == nullptr || count == 0 || count > 256 || flags != 0) return CUDA_ERROR_INVALID_VALUE;
+  StreamCommand command;
+  if (const CUresult error = command.Begin(handle); error != CUDA_SUCCESS) return error;
+  std::vector<cuda::StreamValue> values;
+  for (unsigned i = 0; i < count; ++i) {
+    const CUstreamBatchMemOpParams& from = operations[i];
+    cuda::StreamValue value;
+    switch (from.operation) {
+      case CU_STREAM_MEM_OP_WAIT_VALUE_32:
+      case CU_STREAM_MEM_OP_WAIT_VALUE_64:
+        value.wait = 1;
+        value.wide = from.operation == CU_STREAM_MEM_OP_WAIT_VALUE_64 ? 1 : 0;
+        value.address = from.waitValue.address;
+        value.value = value.wide != 0 ? from.waitValue.value64 : from.waitValue.value;
+        value.flags = from.waitValue.flags;
+        break;
+      case CU_STREAM_MEM_OP_WRITE_VALUE_32:
+      case CU_STREAM_MEM_OP_WRITE_VALUE_64:
+        value.wide = from.operation == CU_STREAM_MEM_OP_WRITE_VALUE_64 ? 1 : 0;
+        value.address = from.writeValue.address;
+        value.value = value.wide != 0 ? from.writeValue.value64 : from.writeValue.value;
+        value.flags = from.writeValue.flags;
+        break;
+      case CU_STREAM_MEM_OP_FLUSH_REMOTE_WRITES:
+      case CU_STREAM_MEM_OP_BARRIER:
+        continue;  // Commands of one stream are in order anyway.
+      default:
+        return CUDA_ERROR_INVALID_VALUE;
+    }
+    values.push_back(value);
+  }
+  if (values.empty()) return CUDA_SUCCESS;
+  cuda::EnqueueStreamValues message;
+  message.values = wire::ListView<cuda::StreamValue>(std::span<const cuda::StreamValue>(values));
+  return command.Send(message);
+}
+
+CUresult CUDAAPI cuStreamBatchMemOp(CUstream stream, unsigned int count, CUstreamBatchMemOpParams* operations,
+                                    unsigned int flags) {
+  return cuStreamBatchMemOp_v2(stream, count, operations, flags);
+}
