@@ -43,6 +43,15 @@ InstallLayout FindInstallLayout(const std::string& executable) {
   }
   layout.hawserd = FirstThatExists({up / "server/hawserd", here / "hawserd"});
   layout.bench_worker = FirstThatExists({up / "bench/hawser-bench-opencl", up / "libexec/hawser/hawser-bench-opencl"});
+  // The client library names the library directory, which differs between distributions.
+  const fs::path libraries = layout.client_library.empty() ? up / "lib" : fs::path(layout.client_library).parent_path();
+  const auto directory_of = [&](const char* part, const char* file) {
+    const std::string found =
+        FirstThatExists({up / part / file, libraries / "hawser" / part / file, up / "lib/hawser" / part / file});
+    return found.empty() ? found : fs::path(found).parent_path().string();
+  };
+  layout.cuda_guest_directory = directory_of("guest", "libhawser_preload.so");
+  layout.cuda_soft_directory = directory_of("soft", "libcuda.so.1");
   return layout;
 }
 
@@ -63,6 +72,16 @@ Status CheckGuestSide(const InstallLayout& layout) {
     return Status(Code::kInvalid, icd + " names '" + LibraryNamedBy(icd) +
                                       "', which does not exist; build everything (./hawser build) or install again "
                                       "(cmake --install)");
+  }
+  return Status::Ok();
+}
+
+Status CheckSoftDevice(const InstallLayout& layout) {
+  if (layout.cuda_soft_directory.empty() || layout.cuda_guest_directory.empty()) {
+    const std::string missing = layout.cuda_soft_directory.empty() ? "soft/libcuda.so.1" : "guest/libhawser_preload.so";
+    return Status(Code::kInvalid, "the software device is not complete: " + missing +
+                                      " is neither in this program's build tree nor under its install prefix; build "
+                                      "everything (./hawser build) or install again (cmake --install)");
   }
   return Status::Ok();
 }

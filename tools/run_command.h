@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// hawser run [--server URI] [--no-check] [--] program args…
+// hawser run [--server URI | --device soft] [--no-check] [--] program args…
 #ifndef HAWSER_TOOLS_RUN_COMMAND_H_
 #define HAWSER_TOOLS_RUN_COMMAND_H_
 
@@ -27,15 +27,25 @@ class RunCommand : public Command {
   int Run() override;
 
  private:
+  /// Checks what the run needs, and sets the environment. False when it complained.
+  bool Prepare();
+
   InstallLayout layout_;
   CLI::App* parser_ = nullptr;
   std::string server_;
+  std::string device_ = "server";
   bool no_check_ = false;
   std::vector<std::string> program_;
 };
 
 /// Points this process's environment, and so what it executes, at Hawser's platform and this server.
 void EnterGuestEnvironment(const InstallLayout& layout, const std::string& server);
+
+enum class CudaDevice { kServer, kSoft };
+
+/// The same for CUDA: its driver and runtime are looked for in Hawser's directories first, and runtimes that programs
+/// embed or bring along are redirected. Does nothing where the CUDA guest is not installed.
+void EnterCudaEnvironment(const InstallLayout& layout, CudaDevice device);
 
 }  // namespace hawser::tools
 

@@ -4,6 +4,9 @@
 namespace hawser::cudart {
 namespace {
 
+// Tells redirection (redirect/runtime_finder.cc) that this runtime is ours.
+[[gnu::section(".hawser_runtime"), gnu::used, gnu::retain]] const char kMark[] = "hawser";
+
 std::atomic<Runtime*> g_runtime = nullptr;
 
 }  // namespace

@@ -98,7 +98,7 @@ void Objects::Look(const link_map& object, bool is_program) {
     Redirect(is_program ? PathOfProgram() : path, object.l_addr, file, runtime);
     return;
   }
-  if (!runtime.device_code || runtime.imports_runtime || runtime.is_shared_runtime) return;
+  if (!runtime.device_code || runtime.imports_runtime) return;
   // Libraries that embed a runtime are many, and may never be called: the program is what the user can relink.
   Log(is_program ? LogLevel::kError : LogLevel::kInfo,
       "%s contains CUDA's static runtime but no symbol table, so its CUDA calls cannot be redirected and will fail. "

@@ -24,6 +24,8 @@ constexpr std::string_view kAlways = "cudaGetLastError";
 constexpr std::string_view kOnlyBefore13 = "cudaThreadExit";
 // Hidden in the static runtime, exported by a shared one.
 constexpr std::string_view kExportedByShared = "cudaMalloc";
+// Ours is marked by this section (interposer/cudart/runtime.cc).
+constexpr std::string_view kOurs = ".hawser_runtime";
 
 bool IsCode(const ElfSymbol& symbol) {
   return symbol.defined && (symbol.type == STT_FUNC || symbol.type == STT_GNU_IFUNC) && !symbol.name.empty();
@@ -71,16 +73,18 @@ bool IsRuntimeName(std::string_view name, int major) {
 
 EmbeddedRuntime FindRuntime(const ElfReader& file) {
   EmbeddedRuntime found;
+  if (file.HasSection(kOurs)) return found;
   found.device_code = file.HasSection(".nvFatBinSegment") || file.HasSection(".nv_fatbin");
-  if (ElfSymbols dynamic; file.ReadSymbols(SHT_DYNSYM, &dynamic)) {
-    for (const ElfSymbol& symbol : dynamic.symbols) {
+  bool shared = false;
+  ElfSymbols symbols;
+  if (file.ReadSymbols(SHT_DYNSYM, &symbols)) {
+    for (const ElfSymbol& symbol : symbols.symbols) {
       found.imports_runtime |= !symbol.defined && (symbol.name == kRegister || symbol.name == kAlways);
-      found.is_shared_runtime |= symbol.defined && symbol.name == kExportedByShared;
+      shared |= IsCode(symbol) && symbol.name == kExportedByShared;
     }
   }
-  if (found.is_shared_runtime) return found;
-  ElfSymbols symbols;
-  if (!file.ReadSymbols(SHT_SYMTAB, &symbols)) return found;
+  // A shared runtime says its functions to the loader; those of a static one are in the table for debuggers.
+  if (!shared && !file.ReadSymbols(SHT_SYMTAB, &symbols)) return found;
   bool has_runtime = false;
   bool before_13 = false;
   for (const ElfSymbol& symbol : symbols.symbols) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Finds the CUDA runtime that nvcc links into programs by default (libcudart_static.a), by the names in the file's
-// symbol table.
+// symbol table; and a shared one that is not ours, which programs bring along (DT_RPATH, or opened by its full path).
 #ifndef HAWSER_INTERPOSER_CUDART_REDIRECT_RUNTIME_FINDER_H_
 #define HAWSER_INTERPOSER_CUDART_REDIRECT_RUNTIME_FINDER_H_
 
@@ -28,7 +28,6 @@ struct EmbeddedRuntime {
   std::vector<std::string> unknown;   ///< Functions of the runtime that ours does not have.
   bool device_code = false;           ///< The file has device images...
   bool imports_runtime = false;       ///< ...and takes the runtime from a shared library.
-  bool is_shared_runtime = false;     ///< The file is itself a shared runtime, perhaps ours.
 };
 
 EmbeddedRuntime FindRuntime(const ElfReader& file);

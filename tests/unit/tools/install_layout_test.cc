@@ -52,6 +52,30 @@ TEST_F(InstallLayoutTest, FindsAnInstallation) {
   EXPECT_EQ(layout.bench_worker, worker);
 }
 
+TEST_F(InstallLayoutTest, FindsTheCudaLibraries) {
+  Make("guest/libhawser_preload.so");
+  Make("soft/libcuda.so.1");
+  const InstallLayout built = FindInstallLayout(Make("tools/hawser"));
+  EXPECT_EQ(built.cuda_guest_directory, directory_.path() + "/guest");
+  EXPECT_EQ(built.cuda_soft_directory, directory_.path() + "/soft");
+  EXPECT_TRUE(CheckSoftDevice(built).ok());
+}
+
+TEST_F(InstallLayoutTest, FindsTheCudaLibrariesBesideTheInstalledClientLibrary) {
+  const std::string library = Make("lib/arch/libhawser_opencl.so");
+  Make("share/hawser/icd/hawser.icd", library);
+  Make("lib/arch/hawser/guest/libhawser_preload.so");
+  Make("lib/arch/hawser/soft/libcuda.so.1");
+  const InstallLayout layout = FindInstallLayout(Make("bin/hawser"));
+  EXPECT_EQ(layout.cuda_guest_directory, directory_.path() + "/lib/arch/hawser/guest");
+  EXPECT_EQ(layout.cuda_soft_directory, directory_.path() + "/lib/arch/hawser/soft");
+}
+
+TEST_F(InstallLayoutTest, SaysWhenTheSoftwareDeviceIsMissing) {
+  Make("guest/libhawser_preload.so");
+  EXPECT_THAT(CheckSoftDevice(FindInstallLayout(Make("tools/hawser"))).text(), HasSubstr("soft/libcuda.so.1"));
+}
+
 TEST_F(InstallLayoutTest, SaysWhenThePlatformFileIsMissing) {
   const InstallLayout layout = FindInstallLayout(Make("tools/hawser"));
   EXPECT_THAT(layout.icd_directory, IsEmpty());

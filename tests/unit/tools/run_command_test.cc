@@ -65,6 +65,41 @@ TEST_F(RunCommandTest, SetsTheGuestEnvironmentWithAbsolutePaths) {
   EXPECT_EQ(outcome.text, directory_.path() + "/icd shm:" + directory_.path() + "/s.sock\n");
 }
 
+TEST_F(RunCommandTest, CudaProgramsFindTheGuestLibraries) {
+  const std::string root = directory_.path();
+  std::filesystem::create_directories(root + "/guest");
+  std::ofstream(root + "/guest/libhawser_preload.so") << "";
+  // An empty library cannot be preloaded: the loader says so and goes on.
+  const Outcome outcome = Hawser("run --no-check -- sh -c 'echo $LD_LIBRARY_PATH $LD_PRELOAD'");
+  EXPECT_EQ(outcome.code, 0);
+  EXPECT_THAT(outcome.text, HasSubstr(root + "/guest " + root + "/guest/libhawser_preload.so\n"));
+}
+
+TEST_F(RunCommandTest, TheSoftwareDeviceNeedsNoServer) {
+  const std::string root = directory_.path();
+  for (const char* part : {"guest", "soft"}) std::filesystem::create_directories(root + "/" + part);
+  std::ofstream(root + "/guest/libhawser_preload.so") << "";
+  std::ofstream(root + "/soft/libcuda.so.1") << "";
+  setenv("LD_LIBRARY_PATH", "/before", 1);
+  const Outcome outcome = Hawser("run --device soft -- sh -c 'echo $LD_LIBRARY_PATH [$HAWSER_SERVER]'");
+  unsetenv("LD_LIBRARY_PATH");
+  EXPECT_EQ(outcome.code, 0);
+  EXPECT_THAT(outcome.text, HasSubstr(root + "/soft:" + root + "/guest:/before []\n"));
+}
+
+TEST_F(RunCommandTest, TheSoftwareDeviceDoesNotGoWithAServer) {
+  const Outcome outcome = Hawser("run --device soft --server shm:s.sock echo ran");
+  EXPECT_EQ(outcome.code, 125);
+  EXPECT_THAT(outcome.text, HasSubstr("hawserd --device soft"));
+  EXPECT_EQ(Hawser("run --device carrier-pigeon echo ran").code, 125);
+}
+
+TEST_F(RunCommandTest, SaysWhenTheSoftwareDeviceIsMissing) {
+  const Outcome outcome = Hawser("run --device=soft echo ran");
+  EXPECT_EQ(outcome.code, 125);
+  EXPECT_THAT(outcome.text, HasSubstr("soft/libcuda.so.1"));
+}
+
 TEST_F(RunCommandTest, PassesTheProgramsOwnOptions) {
   const Outcome outcome = Hawser("run --no-check echo --server x -n --help -- y");
   EXPECT_EQ(outcome.text, "--server x -n --help -- y\n");
