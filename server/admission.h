@@ -26,6 +26,10 @@ class Admission {
                           "the server has its " + std::to_string(max_sessions_) + " sessions already; try again later");
     }
     const auto at = by_tenant_.find(tenant.name);
+    if (tenant.max_sessions == 0) {
+      return wire::Status(wire::Code::kRefused,
+                          "tenant '" + tenant.name + "' may have no sessions at present; ask the server's operator");
+    }
     if (at != by_tenant_.end() && at->second >= tenant.max_sessions) {
       return wire::Status(wire::Code::kRefused, "tenant '" + tenant.name + "' has its " +
                                                     std::to_string(tenant.max_sessions) +

@@ -61,6 +61,10 @@ std::optional<int> CommandLine::Parse(int argc, const char* const* argv, Command
       ->type_name("URI")
       ->expected(1)
       ->take_all();
+  app.add_option(
+         "--admin", parsed->admin,
+         "Where operators connect: unix:/path, or none (default: the first unix socket's path with .admin behind it)")
+      ->type_name("URI");
   app.add_option("--config", parsed->config_file, "Configuration file (TOML)")->type_name("FILE");
   app.add_option("--log-level", parsed->log_level, "error, warning, info or debug")->type_name("LEVEL");
   app.add_option("--log-file", parsed->log_file, "Append the log to this file instead of stderr")->type_name("FILE");
@@ -88,6 +92,7 @@ Result<Config> CommandLine::Resolve() const {
     config = std::move(*loaded);
   }
   if (!listen.empty()) config.listen = listen;
+  if (!admin.empty()) config.admin_listen = admin;
   if (!log_level.empty()) {
     const Result<LogLevel> level = ParseLogLevel(log_level);
     if (!level.ok()) return Status(Code::kInvalid, "--log-level: " + level.status().text());

@@ -15,6 +15,7 @@ namespace hawser::server {
 struct CommandLine {
   std::vector<std::string> listen;
   std::string config_file;
+  std::string admin;  ///< --admin
   std::string log_level;
   std::string log_file;
   std::string worker;

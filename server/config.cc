@@ -191,16 +191,28 @@ void ReadLimits(Section section, Config* config) {
   section.Finish();
 }
 
+/// A setting that opens a door: only these words do.
+void ReadWords(Section& section, const char* key, const char* danger, std::string_view expected, bool* value) {
+  std::string words;
+  section.String(key, &words);
+  if (!words.empty() && words != expected) {
+    section.Wrong(*section.Find(key), key,
+                  std::string(danger) + "; to allow that write \"" + std::string(expected) + "\"");
+  }
+  *value = words == expected;
+}
+
 void ReadTcp(Section section, Config* config) {
   section.Bool("require_token", &config->require_token);
-  std::string words;
-  section.String("allow_unauthenticated_remote", &words);
-  if (!words.empty() && words != Config::kTrustWords) {
-    section.Wrong(*section.Find("allow_unauthenticated_remote"), "allow_unauthenticated_remote",
-                  "lets everybody who can reach the port use the devices; to allow that write \"" +
-                      std::string(Config::kTrustWords) + "\"");
-  }
-  config->allow_unauthenticated_remote = words == Config::kTrustWords;
+  ReadWords(section, "allow_unauthenticated_remote", "lets everybody who can reach the port use the devices",
+            Config::kTrustWords, &config->allow_unauthenticated_remote);
+  section.Finish();
+}
+
+void ReadAdmin(Section section, Config* config) {
+  section.String("listen", &config->admin_listen);
+  ReadWords(section, "allow_tcp", "lets everybody who can reach the port control the server", Config::kAdminTcpWords,
+            &config->admin_allow_tcp);
   section.Finish();
 }
 
@@ -246,6 +258,29 @@ void ReadToken(Section& section, TenantConfig* tenant) {
   if (tenant->token.empty()) section.Wrong(node, "token_file", ": '" + file + "' is empty");
 }
 
+void ReadShare(Section& section, const toml::node& tenant, TenantShare* share) {
+  section.Number("weight", &share->weight, 1, TenantShare::kMaxWeight);
+  if (const toml::node* node = section.Find("priority")) {
+    const auto priority = node->value_exact<int64_t>();
+    if (!priority || *priority < -TenantShare::kMaxPriority || *priority > TenantShare::kMaxPriority) {
+      section.Wrong(*node, "priority", "must be between -1000 and 1000");
+    } else {
+      share->priority = static_cast<int32_t>(*priority);
+    }
+  }
+  // In percent for people; fractions of a percent are what ppm are for.
+  const auto percent = [&](const char* key, uint32_t* ppm) {
+    const toml::node* node = section.Find(key);
+    if (node == nullptr) return;
+    const std::optional<double> value = node->value<double>();
+    if (!value || !(*value >= 0 && *value <= 100)) return section.Wrong(*node, key, "must be a percentage, 0 to 100");
+    *ppm = static_cast<uint32_t>(*value * (TenantShare::kWhole / 100.0) + 0.5);
+  };
+  percent("min_share", &share->min_share_ppm);
+  percent("max_share", &share->max_share_ppm);
+  if (const Status status = share->Check(); !status.ok()) section.Wrong(tenant, "min_share", ": " + status.text());
+}
+
 void ReadTenant(Section section, const std::string& name, const toml::node& node, Config* config) {
   TenantConfig tenant;
   tenant.name = name;
@@ -256,6 +291,7 @@ void ReadTenant(Section section, const std::string& name, const toml::node& node
   ReadToken(section, &tenant);
   section.Number("max_sessions", &tenant.max_sessions, 1, kMaxCount);
   ReadSessionLimits(section, &tenant.limits);
+  ReadShare(section, node, &tenant.share);
   section.Finish();
   if (tenant.token.size() > 1024) section.Wrong(node, "token", "is longer than 1024 bytes");
   if (!tenant.token.empty() && tenant.token.size() < 16) {
@@ -317,6 +353,7 @@ Result<Config> Config::Parse(std::string_view text, const std::string& file) {
   ReadServer(top.Table("server"), &config);
   ReadLimits(top.Table("limits"), &config);
   ReadTcp(top.Table("tcp"), &config);
+  ReadAdmin(top.Table("admin"), &config);
   Section unix_section = top.Table("unix");
   unix_section.Bool("require_tenant", &config.require_tenant);
   unix_section.Finish();

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "server/log.h"
+#include "server/tenant_share.h"
 #include "server/worker_settings.h"
 #include "wire/status.h"
 
@@ -37,11 +38,17 @@ struct TenantConfig {
   std::string token;                 ///< Empty: none.
   uint32_t max_sessions = 0;         ///< 0: limits.max_sessions_per_tenant.
   SessionLimits limits;              ///< Those of [limits], with the tenant's own on top.
+  TenantShare share;
 };
 
 struct Config {
   /// The value of tcp.allow_unauthenticated_remote that means yes.
   static constexpr std::string_view kTrustWords = "yes, I trust this network";
+
+  /// The value of admin.allow_tcp that means yes.
+  static constexpr std::string_view kAdminTcpWords = "yes, whoever can connect may control this server";
+  /// The value of admin.listen that means nowhere.
+  static constexpr std::string_view kAdminNone = "none";
 
   // [server]
   std::vector<std::string> listen;
@@ -52,6 +59,10 @@ struct Config {
   uint32_t spin_us = 50;
   LogLevel log_level = LogLevel::kInfo;
   std::string log_file;
+
+  // [admin]
+  std::string admin_listen;  ///< URI or kAdminNone; empty: beside the first unix listener, if that can be.
+  bool admin_allow_tcp = false;
 
   // [limits]
   uint32_t max_sessions = 256;

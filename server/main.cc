@@ -30,6 +30,10 @@ int Main(int argc, char** argv) {
     // For scripts that wait until guests may connect.
     std::printf("listening on %s\n", address.c_str());
   }
+  if (const std::string admin = server.AdminAddress(); !admin.empty()) {
+    Log(LogLevel::kInfo, "operators connect to " + admin);
+    std::printf("operators connect to %s\n", admin.c_str());
+  }
   std::fflush(stdout);
   server.Run();
   Log(LogLevel::kInfo, "stopped");

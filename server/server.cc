@@ -43,7 +43,11 @@ void RaiseDescriptorLimit() {
 }  // namespace
 
 Server::Server(Config config, Reload reload)
-    : config_(std::move(config)), reload_(std::move(reload)), tenants_(config_), admission_(config_.max_sessions) {}
+    : config_(std::move(config)),
+      reload_(std::move(reload)),
+      tenants_(config_),
+      admission_(config_.max_sessions),
+      scheduler_(std::make_unique<NoScheduler>()) {}
 
 Server::~Server() {
   // Only after Run(); without it nothing was started.
@@ -78,7 +82,7 @@ Status Server::Open() {
     if (!watch.ok()) return watch.status();
     listener_watches_.push_back(*watch);
   }
-  return {};
+  return OpenControlPlane();
 }
 
 Status Server::CheckListeners() const {
@@ -139,10 +143,12 @@ void Server::ReloadConfig() {
   }
   // What listeners and running sessions were made from stays.
   config->listen = config_.listen;
+  config->admin_listen = config_.admin_listen;
   config->worker = config_.worker;
   config_ = std::move(*config);
   tenants_ = TenantTable(config_);
   admission_.SetMaxSessions(config_.max_sessions);
+  for (const std::string& name : ledger_.Names()) Enforce(name);
   // Also for whoever moved the log file away.
   if (Status status = OpenLog(config_.log_level, config_.log_file); !status.ok()) {
     Log(LogLevel::kError, status.text());
@@ -256,7 +262,7 @@ void Server::OnGreeting(Connection& connection) {
   }
   Result<Tenant> tenant = tenants_.Identify(connection.peer, greeting.token);
   if (!tenant.ok()) return Refuse(connection, tenant.status().text());
-  connection.tenant = std::move(*tenant);
+  connection.tenant = ledger_.Effective(std::move(*tenant));
   auto pair = pairing_.Add(connection.id, connection.tenant.name, greeting);
   if (!pair.ok()) return Refuse(connection, pair.status().text());
   // What else has arrived is the worker's; until there is one only the end matters.
@@ -382,6 +388,7 @@ Status Server::Launch(Session* session, const Connection& command, const Connect
     (void)!::waitpid(session->worker.pid, nullptr, 0);
     return Status(Code::kSystem, "cannot watch it");
   }
+  NoteBegin(*session, settings, command);
   Log(LogLevel::kInfo, session->label + " starts " + std::string(wire::ApiName(settings.api)) + " over " +
                            std::string(wire::TransportName(settings.transport)) + " from " + command.peer.ToString() +
                            "; worker pid " + std::to_string(session->worker.pid));
@@ -445,13 +452,15 @@ void Server::OnWorkerEnd(uint64_t id) {
   if (!end.ok()) {
     Log(LogLevel::kError, session.label + " ended: " + end.status().text());
   } else {
-    const bool expected = end->expected() || (end->killed && (session.guest_gone || stopping_));
-    Log(expected ? LogLevel::kInfo : LogLevel::kError, session.label + " ended: " + end->ToString());
+    const bool expected = end->expected() || (end->killed && (session.guest_gone || session.stopped || stopping_));
+    const std::string how = session.stopped && !stopping_ ? "an operator stopped it" : end->ToString();
+    Log(expected ? LogLevel::kInfo : LogLevel::kError, session.label + " ended: " + how);
   }
   for (const EventLoop::WatchId watch : {session.command_watch, session.end_watch, session.log_watch}) {
     loop_.Unwatch(watch);
   }
   loop_.Cancel(session.kill_timer);
+  NoteEnd(session);
   admission_.Leave(session.tenant);
   sessions_.erase(at);  // Closes the last descriptor of the guest's connection, so the guest sees its end.
   if (stopping_ && sessions_.empty()) loop_.Stop();
@@ -460,10 +469,14 @@ void Server::OnWorkerEnd(uint64_t id) {
 // ---------------------------------------------------------------------------------------------
 // The whole
 
-void Server::Run() { loop_.Run(); }
+void Server::Run() {
+  loop_.Run();
+  control_.reset();
+}
 
 void Server::BeginStop() {
   stopping_ = true;
+  if (control_ != nullptr) control_->BeginStop();
   for (const EventLoop::WatchId watch : listener_watches_) loop_.Unwatch(watch);
   listener_watches_.clear();
   while (!connections_.empty()) Drop(connections_.begin()->first);

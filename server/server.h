@@ -2,7 +2,8 @@
 // hawserd: greets guests, decides who they are, starts a worker for each, and buries it.
 //
 // Threads: one, which waits in epoll and never for anything else. No GPU API is called here, and no
-// command or data of a guest passes through: a worker gets the connected sockets.
+// command or data of a guest passes through: a worker gets the connected sockets. The control plane
+// (control_plane.h) has threads of its own, which reach this one through a mailbox.
 //
 // Life of a connection: accepted -> greeting (read bounded, judged by HelloReader) -> tenant
 // (TenantTable) -> its other half (PairingTable) -> admitted (Admission) -> worker. At every step it
@@ -23,6 +24,7 @@
 
 #include "server/admission.h"
 #include "server/config.h"
+#include "server/control_plane.h"
 #include "server/event_loop.h"
 #include "server/hello_reader.h"
 #include "server/line_splitter.h"
@@ -30,25 +32,29 @@
 #include "server/log.h"
 #include "server/pairing.h"
 #include "server/rate_limiter.h"
+#include "server/scheduler_control.h"
 #include "server/session_stats.h"
+#include "server/tenant_ledger.h"
 #include "server/tenants.h"
 #include "server/worker_process.h"
 #include "wire/status.h"
 
 namespace hawser::server {
 
-class Server {
+class Server : private Controlled {
  public:
   /// `reload` reads the configuration again (SIGHUP); listeners stay as they are.
   using Reload = std::function<wire::Result<Config>()>;
 
   Server(Config config, Reload reload);
-  ~Server();
+  ~Server() override;
 
   /// Opens the listeners. Afterwards guests may connect; nothing is answered before Run().
   wire::Status Open();
   /// The bound address of each listener.
   std::vector<std::string> Addresses() const;
+  /// Where operators connect; empty: nowhere.
+  std::string AdminAddress() const { return control_ != nullptr ? control_->address() : ""; }
   /// Serves until SIGTERM or SIGINT, then ends all workers and returns.
   void Run();
 
@@ -77,6 +83,9 @@ class Server {
     EventLoop::WatchId command_watch = 0, end_watch = 0, log_watch = 0;
     EventLoop::TimerId kill_timer = 0;
     bool guest_gone = false;
+    bool stopped = false;       ///< By an operator.
+    admin::SessionState facts;  ///< What does not change.
+    uint64_t began_ns = 0;      ///< CLOCK_MONOTONIC
   };
 
   wire::Status CheckListeners() const;
@@ -103,6 +112,24 @@ class Server {
   void OnWorkerEnd(uint64_t id);
   void BeginStop();
 
+  // server_control.cc: what operators see and change.
+  wire::Status OpenControlPlane();
+  admin::Snapshot TakeSnapshot() const override;
+  wire::Result<std::optional<admin::TenantState>> ChangeTenant(const std::string& name,
+                                                               const admin::TenantChange& change) override;
+  bool EndSession(uint64_t id, const std::string& reason) override;
+  wire::Result<admin::PolicyState> ChangePolicy(const std::string& name) override;
+  admin::SessionState Describe(const Session& session) const;
+  admin::ServerState DescribeServer() const;
+  admin::PolicyState DescribePolicy() const;
+  /// A tenant as it is, without what its sessions use.
+  admin::TenantState DescribeTenant(const std::string& name) const;
+  bool KnowsTenant(const std::string& name) const;
+  /// Gives running sessions and the scheduler what the tenant may have now.
+  void Enforce(const std::string& name);
+  void NoteBegin(Session& session, const WorkerSettings& settings, const Connection& command);
+  void NoteEnd(const Session& session);
+
   /// For lines that strangers can cause.
   void LogStranger(LogLevel level, const std::string& text);
 
@@ -113,6 +140,7 @@ class Server {
   std::vector<std::unique_ptr<Listener>> listeners_;
   std::vector<EventLoop::WatchId> listener_watches_;
   TenantTable tenants_;
+  TenantLedger ledger_;
   Admission admission_;
   PairingTable pairing_;
   RateLimiter stranger_limiter_{50, 5};
@@ -124,7 +152,11 @@ class Server {
   std::map<uint64_t, Connection> connections_;  ///< By age: ids count upward.
   uint64_t next_session_ = 1;
   std::map<uint64_t, Session> sessions_;
+  uint64_t began_ns_ = 0;
+  uint64_t began_unix_ns_ = 0;
+  std::unique_ptr<SchedulerControl> scheduler_;
   bool stopping_ = false;
+  std::unique_ptr<ControlPlane> control_;  ///< Last: it reads what is above.
 };
 
 }  // namespace hawser::server

@@ -27,12 +27,12 @@ constexpr int kSeals = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL;
 static_assert(std::is_standard_layout_v<SessionStatsPage>);
 static_assert(sizeof(StatsCounter) == 8);
 static_assert(offsetof(SessionStatsPage, trace) == 64);
-static_assert(offsetof(SessionStatsPage, commands) == 128);
-static_assert(offsetof(SessionStatsPage, reply_bytes) == 192);
-static_assert(offsetof(SessionStatsPage, bulk_up_bytes) == 256);
-static_assert(offsetof(SessionStatsPage, bulk_down_bytes) == 320);
-static_assert(offsetof(SessionStatsPage, device_memory) == 384);
-static_assert(offsetof(SessionStatsPage, device_count) == 448);
+static_assert(offsetof(SessionStatsPage, commands) == 320);
+static_assert(offsetof(SessionStatsPage, reply_bytes) == 384);
+static_assert(offsetof(SessionStatsPage, bulk_up_bytes) == 448);
+static_assert(offsetof(SessionStatsPage, bulk_down_bytes) == 512);
+static_assert(offsetof(SessionStatsPage, device_memory) == 576);
+static_assert(offsetof(SessionStatsPage, device_count) == 640);
 static_assert(sizeof(SessionStatsPage::Device) == 128);
 static_assert(offsetof(SessionStatsPage, ring) % 64 == 0);
 

@@ -66,10 +66,31 @@ TenantTable::TenantTable(const Config& config)
       allow_unauthenticated_remote_(config.allow_unauthenticated_remote) {}
 
 Tenant TenantTable::Make(const TenantConfig& tenant) const {
-  return {tenant.name, tenant.max_sessions != 0 ? tenant.max_sessions : max_sessions_per_tenant_, tenant.limits};
+  return {tenant.name, tenant.max_sessions != 0 ? tenant.max_sessions : max_sessions_per_tenant_, tenant.limits,
+          tenant.share};
 }
 
-Tenant TenantTable::Unlisted(std::string name) const { return {std::move(name), max_sessions_per_tenant_, limits_}; }
+Tenant TenantTable::Unlisted(std::string name) const {
+  return {std::move(name), max_sessions_per_tenant_, limits_, TenantShare()};
+}
+
+const TenantConfig* TenantTable::Find(const std::string& name) const {
+  for (const TenantConfig& tenant : tenants_) {
+    if (tenant.name == name) return &tenant;
+  }
+  return nullptr;
+}
+
+Tenant TenantTable::Named(const std::string& name) const {
+  const TenantConfig* tenant = Find(name);
+  return tenant != nullptr ? Make(*tenant) : Unlisted(name);
+}
+
+std::vector<std::string> TenantTable::Names() const {
+  std::vector<std::string> names;
+  for (const TenantConfig& tenant : tenants_) names.push_back(tenant.name);
+  return names;
+}
 
 Result<Tenant> TenantTable::Identify(const PeerIdentity& peer, std::string_view token) const {
   if (!token.empty()) {

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "server/config.h"
+#include "server/tenant_share.h"
 #include "wire/status.h"
 
 namespace hawser::server {
@@ -39,6 +40,7 @@ struct Tenant {
   std::string name;
   uint32_t max_sessions = 0;
   SessionLimits limits;
+  TenantShare share;
 };
 
 /// Threading: none; belongs to hawserd's one thread.
@@ -50,7 +52,14 @@ class TenantTable {
   /// whatever else is known. Comparing takes the same time for every token of the same length.
   wire::Result<Tenant> Identify(const PeerIdentity& peer, std::string_view token) const;
 
+  /// What the configuration gives somebody of this name, listed or not.
+  Tenant Named(const std::string& name) const;
+  bool Lists(const std::string& name) const { return Find(name) != nullptr; }
+  /// In the order of the configuration.
+  std::vector<std::string> Names() const;
+
  private:
+  const TenantConfig* Find(const std::string& name) const;
   Tenant Make(const TenantConfig& tenant) const;
   Tenant Unlisted(std::string name) const;
 

@@ -27,9 +27,6 @@ void ToMessage(const TraceBatch& batch, pb::TraceBatch* message);
 /// kInvalid when the request changes nothing, or a field cannot be right whatever the tenant has now.
 wire::Result<TenantChange> FromMessage(const pb::SetTenantRequest& message);
 
-/// Applies a change to settings; kInvalid, and *settings untouched, when the outcome would not be legal.
-wire::Status Apply(const TenantChange& change, TenantSettings* settings);
-
 }  // namespace hawser::server::admin
 
 #endif  // HAWSER_SERVER_ADMIN_CONVERT_H_

@@ -73,14 +73,15 @@ class StopWatcher {
     const sigset_t set = Signals();
     ::pthread_sigmask(SIG_BLOCK, &set, nullptr);
   }
-  void Start(GuestSession* session) {
-    std::thread([this, session] {
+  void Start(GuestSession* session, const SessionStatsPage* stats) {
+    std::thread([this, session, stats] {
       const sigset_t set = Signals();
       int signal = 0;
       while (::sigwait(&set, &signal) != 0) {
       }
       stopped_ = true;
-      session->Stop("the server was stopped");
+      const std::string reason(stats->stop_reason, ::strnlen(stats->stop_reason, sizeof(stats->stop_reason)));
+      session->Stop(reason.empty() ? "the server was stopped" : reason);
       // An executor that is in the middle of something long does not come back in time.
       ::sleep(1);
       ::_exit(kStopped);
@@ -140,7 +141,7 @@ int Main() {
     return kStartFailed;
   }
   StopWatcher watcher;
-  watcher.Start(session->get());
+  watcher.Start(session->get(), stats->page());
   // Out at once, with everything that still runs.
   if ((*session)->Run() == Executor::End::kGuestLeft) ::_exit(kGuestLeft);
   ::_exit(watcher.stopped() ? kStopped : kProtocolError);

@@ -188,5 +188,36 @@ TEST(ParseSize, KnowsBinaryUnits) {
   }
 }
 
+TEST(Config, ReadsWhereOperatorsConnect) {
+  EXPECT_EQ(Parsed("").admin_listen, "");
+  const Config config = Parsed(
+      "[admin]\nlisten = \"tcp:127.0.0.1:9701\"\n"
+      "allow_tcp = \"yes, whoever can connect may control this server\"\n");
+  EXPECT_EQ(config.admin_listen, "tcp:127.0.0.1:9701");
+  EXPECT_TRUE(config.admin_allow_tcp);
+  EXPECT_NE(ErrorOf("[admin]\nallow_tcp = \"yes\"").find("control this server"), std::string::npos);
+  EXPECT_NE(ErrorOf("[admin]\nport = 1").find("admin.port"), std::string::npos);
+}
+
+TEST(Config, ReadsShares) {
+  const Config config = Parsed(
+      "[tenants.a]\nuid = [1]\nweight = 30\npriority = -5\nmin_share = 12.5\nmax_share = 50\n"
+      "[tenants.b]\nuid = [2]\n");
+  const TenantShare expected{30, -5, 125'000, 500'000};
+  EXPECT_EQ(config.tenants[0].share, expected);
+  EXPECT_EQ(config.tenants[1].share, TenantShare());
+  for (const auto& [line, words] : {std::pair{"weight = 0", "tenants.a.weight"},
+                                    {"weight = 10001", "between 1 and 10000"},
+                                    {"priority = 1001", "tenants.a.priority"},
+                                    {"priority = \"high\"", "tenants.a.priority"},
+                                    {"min_share = 101", "percentage"},
+                                    {"max_share = -1", "percentage"},
+                                    {"max_share = nan", "percentage"},
+                                    {"min_share = 60\nmax_share = 50", "more than the limit"}}) {
+    const std::string wrong = ErrorOf(std::string("[tenants.a]\nuid = [1]\n") + line + "\n");
+    EXPECT_NE(wrong.find(words), std::string::npos) << line << ": " << wrong;
+  }
+}
+
 }  // namespace
 }  // namespace hawser::server
