@@ -55,6 +55,11 @@ function(hawser_unit_test name)
   target_link_libraries(${name} PRIVATE hawser_options ${T_LIBS} GTest::gmock GTest::gtest_main Threads::Threads)
   add_test(NAME ${name} COMMAND ${name})
   set_tests_properties(${name} PROPERTIES LABELS unit TIMEOUT 120)
+  if(HAWSER_SANITIZER STREQUAL "thread")
+    # Drivers under test are not instrumented.
+    set_tests_properties(${name} PROPERTIES
+      ENVIRONMENT "TSAN_OPTIONS=suppressions=${PROJECT_SOURCE_DIR}/tests/support/tsan.supp")
+  endif()
 endfunction()
 
 # hawser_fuzzer(NAME SOURCES f.cc LIBS lib... CORPUS dir): a libFuzzer target and a bounded smoke run, label "fuzz".

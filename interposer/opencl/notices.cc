@@ -69,7 +69,12 @@ class NoticeReceiver final : public guest::NoticeSink, public opencl::NoticeHand
     const bool makes_event = notice.object.type() == HandleTraits<cl_event>::kType;
     const char* reporter = "this message alone";
     if (makes_event) {
-      reporter = "the command's event";  // EventStatus brings it.
+      // The driver never saw the command, so that nothing else will end its event.
+      opencl::EventStatus end;
+      end.event = notice.object;
+      end.status = notice.status;
+      ocl::OnEventStatus(end);
+      reporter = "the command's event";
     } else if (notice.object) {
       Registry::Get().MarkFailed(notice.object, notice.status);
       reporter = "every call that uses what it should have created";

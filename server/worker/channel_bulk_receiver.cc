@@ -46,6 +46,16 @@ ChannelBulkReceiver::~ChannelBulkReceiver() {
 bool ChannelBulkReceiver::Expect(uint64_t transfer, uint64_t size, std::byte* target,
                                  std::function<void(int32_t)> done) {
   std::lock_guard lock(mutex_);
+  return Announce(transfer, size, target, std::move(done), 0);
+}
+
+bool ChannelBulkReceiver::Drop(uint64_t transfer, uint64_t size) {
+  std::lock_guard lock(mutex_);
+  return Announce(transfer, size, nullptr, nullptr, kOutOfResources);
+}
+
+bool ChannelBulkReceiver::Announce(uint64_t transfer, uint64_t size, std::byte* target,
+                                   std::function<void(int32_t)> done, int32_t failure) {
   if (size == 0 || size > kMaxTransferSize || !names_.Fresh(transfer) || table_.size() >= kMaxTransfers) return false;
   names_.Mark(transfer);
   const auto [at, fresh] = table_.try_emplace(transfer);
@@ -54,6 +64,11 @@ bool ChannelBulkReceiver::Expect(uint64_t transfer, uint64_t size, std::byte* ta
   entry.size = size;
   entry.target = target;
   entry.done = std::move(done);
+  if (failure != 0) {
+    entry.failed = true;
+    entry.failure = failure;
+    if (!entry.busy) entry.staging.Release();  // Else the receiver thread is reading into it.
+  }
   if (ended_) {
     entry.failed = entry.ended = true;
     entry.failure = kOutOfResources;

@@ -51,6 +51,7 @@ class ChannelBulkReceiver final : public BulkReceiver {
   ~ChannelBulkReceiver() override;
 
   bool Expect(uint64_t transfer, uint64_t size, std::byte* target, std::function<void(int32_t)> done) override;
+  bool Drop(uint64_t transfer, uint64_t size) override;
   void SetTarget(uint64_t transfer, std::byte* target) override;
   int32_t Receive(uint64_t transfer, uint64_t size, std::byte* target) override;
 
@@ -75,6 +76,9 @@ class ChannelBulkReceiver final : public BulkReceiver {
   using Table = std::unordered_map<uint64_t, Transfer>;
   using Lock = std::unique_lock<std::mutex>;
 
+  /// Under the lock; `failure` not 0: the bytes are dropped.
+  bool Announce(uint64_t transfer, uint64_t size, std::byte* target, std::function<void(int32_t)> done,
+                int32_t failure);
   void Run();
   /// False when the receiver must stop; `violation` then says why, if the guest is to blame.
   bool Handle(const wire::BulkHeader& header, std::string* violation);

@@ -61,6 +61,9 @@ class BulkReceiver {
   /// target (0), or when the transfer cannot complete (an OpenCL error code).
   /// False, and no call of `done`, if the name was used before or the size is beyond the limits.
   virtual bool Expect(uint64_t transfer, uint64_t size, std::byte* target, std::function<void(int32_t)> done) = 0;
+  /// Announces a transfer that nobody wants any more: its bytes are read and thrown away, without memory for them.
+  /// False as for Expect.
+  virtual bool Drop(uint64_t transfer, uint64_t size) = 0;
   /// Where the bytes shall go; copies what has gathered. Any thread.
   virtual void SetTarget(uint64_t transfer, std::byte* target) = 0;
   /// Waits for a transfer that was announced with a target; for the rare call whose result depends on the

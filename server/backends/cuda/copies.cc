@@ -49,10 +49,8 @@ std::byte* CudaBackend::Slab(const Place& at, wire::Bytes data) {
 }
 
 void CudaBackend::DrainTransfer(uint64_t transfer, uint64_t size) {
-  if (transfer == 0 || size == 0 || size > services_.limits.staging_memory) return;
-  std::shared_ptr<std::byte[]> waste(new (std::nothrow) std::byte[size]);
-  if (waste == nullptr) return Log("warning", "no memory to drain transfer " + std::to_string(transfer));
-  (void)services_.bulk_in->Expect(transfer, size, waste.get(), [waste](int32_t) mutable { waste.reset(); });
+  if (transfer == 0 || size == 0) return;
+  (void)services_.bulk_in->Drop(transfer, size);
 }
 
 int32_t CudaBackend::StageTransfer(const cuda::Call& call, const Place& at, uint64_t transfer, uint64_t size,

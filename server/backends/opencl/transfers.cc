@@ -55,15 +55,7 @@ void OpenClBackend::RetireSlab(const std::shared_ptr<Queue>& queue) {
 
 void OpenClBackend::DrainTransfer(uint64_t transfer, uint64_t size) {
   if (transfer == 0 || size == 0) return;
-  StagingPool::Owned block = staging_->Acquire(size);
-  if (block == nullptr) {
-    Log("warn", "no staging memory to drain transfer " + std::to_string(transfer));
-    return;
-  }
-  StagingPool::Block* target = block.release();
-  const bool taken = services_.bulk_in->Expect(transfer, size, target->data,
-                                               [target](int32_t) { const StagingPool::Owned done(target); });
-  if (!taken) const StagingPool::Owned unused(target);
+  (void)services_.bulk_in->Drop(transfer, size);
 }
 
 int32_t OpenClBackend::FailRead(const opencl::Call& call, Command& command, uint64_t transfer, int32_t status) {

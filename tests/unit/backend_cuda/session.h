@@ -90,6 +90,10 @@ class FakeBulkIn final : public BulkReceiver {
     const std::lock_guard<std::mutex> lock(mutex_);
     return expected_.emplace(transfer, Expected{size, target, std::move(done)}).second;
   }
+  bool Drop(uint64_t transfer, uint64_t size) override {
+    auto waste = std::make_shared<std::vector<std::byte>>(size);
+    return Expect(transfer, size, waste->data(), [waste](int32_t) {});
+  }
   void SetTarget(uint64_t, std::byte*) override {}
   int32_t Receive(uint64_t transfer, uint64_t size, std::byte* target) override {
     const std::vector<std::byte>& data = ready[transfer];

@@ -70,6 +70,10 @@ class FakeReplies final : public Replies {
 class FakeBulkReceiver final : public BulkReceiver {
  public:
   bool Expect(uint64_t transfer, uint64_t size, std::byte* target, std::function<void(int32_t)> done) override;
+  bool Drop(uint64_t transfer, uint64_t size) override {
+    auto waste = std::make_shared<std::vector<std::byte>>(size);
+    return Expect(transfer, size, waste->data(), [waste](int32_t) {});
+  }
   void SetTarget(uint64_t transfer, std::byte* target) override;
   int32_t Receive(uint64_t transfer, uint64_t size, std::byte* target) override;
 

@@ -170,6 +170,24 @@ TEST_F(ChannelBulkReceiverTest, AFullStagingFailsOneTransferAndDelaysNobody) {
   EXPECT_EQ(receiver_->pending(), 0u);
 }
 
+TEST_F(ChannelBulkReceiverTest, DropsWithoutMemoryWhatNobodyWants) {
+  Start(/*staging=*/4096);
+  ASSERT_TRUE(receiver_->Drop(1, 40000));
+  for (uint64_t offset = 0; offset < 40000; offset += 10000) {
+    Chunk(1, offset, Data(10000), offset == 30000 ? wire::kBulkLast : 0);
+  }
+  const auto data = Data(1000, 3);
+  std::vector<std::byte> target(1000);
+  std::promise<int32_t> done;
+  ASSERT_TRUE(receiver_->Expect(2, 1000, target.data(), Into(&done)));
+  Chunk(2, 0, data, wire::kBulkLast);
+  EXPECT_EQ(done.get_future().get(), 0);
+  EXPECT_EQ(target, data);
+  EXPECT_EQ(receiver_->staged(), 0u);
+  EXPECT_EQ(receiver_->pending(), 0u);
+  EXPECT_FALSE(receiver_->Drop(1, 40000)) << "a name is used once";
+}
+
 TEST_F(ChannelBulkReceiverTest, APatientReceiverWaitsForRoom) {
   Start(/*staging=*/8192, std::chrono::seconds(60));
   std::promise<int32_t> first, second;
