@@ -203,6 +203,12 @@ TEST_P(GuestSessionTest, AValueThatIsNotLegalIsRefusedInTheRightPlace) {
 }
 
 TEST_P(GuestSessionTest, MovesBulkDataBothWays) {
+#if defined(__SANITIZE_THREAD__)
+  if (GetParam() == Transport::kShm) {
+    GTEST_SKIP() << "guest and worker of this test are one process with two views of the rings; ThreadSanitizer knows "
+                    "memory by its address and does not see that what one view publishes the other acquires";
+  }
+#endif
   Start();
   const auto data = Data(3'000'000);
   opencl::WriteBuffer write;
