@@ -24,6 +24,7 @@
 #include "softcuda/driver/settings.h"
 #include "softcuda/driver/stream.h"
 #include "softcuda/driver/texture_objects.h"
+#include "softcuda/driver/virtual_memory.h"
 #include "softcuda/exec/launch.h"
 
 namespace hawser::soft {
@@ -41,6 +42,7 @@ class Driver {
   exec::Engine engine;
   std::vector<std::unique_ptr<Device>> devices;
   TextureObjects textures;
+  VirtualMemory virtual_memory;
 
   HandleTable<Context> contexts;
   HandleTable<Stream> streams;

@@ -2,6 +2,7 @@
 #include "softcuda/driver/linker.h"
 
 #include <string.h>
+
 #include <cstdio>
 #include <memory>
 

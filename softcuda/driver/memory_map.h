@@ -40,7 +40,8 @@ struct Allocation {
   bool writable = true;
   uint64_t reservation = 0;  ///< kMapped: where the reserved range begins,
   uint64_t reserved = 0;     ///< and its bytes.
-  uint64_t id = 0;           ///< CU_POINTER_ATTRIBUTE_BUFFER_ID
+  bool graph = false;  ///< Made by a graph's node: stays for the next launch, whatever the graph's free nodes say.
+  uint64_t id = 0;     ///< CU_POINTER_ATTRIBUTE_BUFFER_ID
   std::atomic<bool> sync_memops{false};
 
   uint64_t end() const { return begin + size; }

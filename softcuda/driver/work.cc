@@ -205,7 +205,8 @@ struct Executor {
   void operator()(const FreeWork& work) const {
     Driver* const driver = GetDriver();
     const AllocationPtr allocation = driver->memory.Find(work.address);
-    if (allocation != nullptr && allocation->begin == work.address) driver->Release(allocation);
+    if (allocation == nullptr || allocation->begin != work.address || allocation->graph) return;
+    driver->Release(allocation);
   }
   void operator()(const MemoryOperationsWork& work) const {
     if (!failed) RunMemoryOperations(work, *context);
