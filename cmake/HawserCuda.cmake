@@ -31,7 +31,7 @@ target_include_directories(hawser_cuda_headers SYSTEM INTERFACE ${HAWSER_CUDA_IN
 
 # hawser_nvcc_program(NAME SOURCES f.cu... [STATIC_CUDART] [ARCH compute_75] [FLAGS flag...])
 # A CUDA program as a user would build it: with the shared runtime, or with nvcc's default, the static one.
-# Makes the target NAME and the file ${CMAKE_CURRENT_BINARY_DIR}/NAME.
+# Makes the file ${CMAKE_CURRENT_BINARY_DIR}/NAME, and the target nvcc_NAME (NAME would be two things to Ninja).
 function(hawser_nvcc_program name)
   cmake_parse_arguments(N "STATIC_CUDART" "ARCH" "SOURCES;FLAGS" ${ARGN})
   if(NOT HAWSER_NVCC)
@@ -55,5 +55,5 @@ function(hawser_nvcc_program name)
     COMMAND ${HAWSER_NVCC} -std=c++17 -O2 -cudart ${cudart} -gencode arch=${N_ARCH},code=${N_ARCH} ${N_FLAGS}
       -o ${out} ${sources}
     DEPENDS ${sources} VERBATIM COMMENT "nvcc ${name}")
-  add_custom_target(${name} ALL DEPENDS ${out})
+  add_custom_target(nvcc_${name} ALL DEPENDS ${out})
 endfunction()

@@ -11,7 +11,7 @@ install(TARGETS hawser_opencl_icd LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})
 # The files as they are in the build tree, links included: their names are CUDA's and not the targets'.
 foreach(part guest soft)
   install(DIRECTORY ${PROJECT_BINARY_DIR}/${part}/ DESTINATION ${CMAKE_INSTALL_LIBDIR}/hawser/${part}
-    USE_SOURCE_PERMISSIONS FILES_MATCHING PATTERN "lib*.so*")
+    USE_SOURCE_PERMISSIONS OPTIONAL FILES_MATCHING PATTERN "lib*.so*")
 endforeach()
 
 # In a directory of its own: `hawser run` points the OpenCL loader there, and programs that were not started by it do
