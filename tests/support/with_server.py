@@ -26,10 +26,11 @@ import time
 class Server:
     """A hawserd that lives as long as the `with` block."""
 
-    def __init__(self, build, transport, extra_args=(), env=None):
+    def __init__(self, build, transport, extra_args=(), env=None, cuda=False):
         self.build = pathlib.Path(build)
         self.transport = transport
-        self.extra_args = list(extra_args)
+        self.cuda = cuda
+        self.extra_args = list(extra_args) + (["--device", "soft"] if cuda else [])
         self.env = dict(os.environ if env is None else env)
         self.folder = None
         self.process = None
@@ -90,6 +91,8 @@ class Server:
         env["OCL_ICD_VENDORS"] = str(self.build / "icd")
         env.pop("OCL_ICD_FILENAMES", None)
         env["HAWSER_SERVER"] = self.uri
+        if self.cuda:
+            env["LD_LIBRARY_PATH"] = str(self.build / "guest")
         return env
 
     def __exit__(self, *_):
@@ -111,6 +114,7 @@ def main():
     parser.add_argument("--transport", required=True, choices=["shm", "unix", "tcp", "vsock", "none"])
     parser.add_argument("--env", action="append", default=[])
     parser.add_argument("--server-arg", action="append", default=[])
+    parser.add_argument("--cuda", action="store_true")
     parser.add_argument("--show-log", action="store_true", help="print the server's log at the end")
     parser.add_argument("command", nargs=argparse.REMAINDER)
     args = parser.parse_args()
@@ -122,8 +126,10 @@ def main():
         env["POCL_CACHE_DIR"] = cache
     try:
         if args.transport == "none":
+            if args.cuda:
+                env["LD_LIBRARY_PATH"] = str(pathlib.Path(args.build) / "soft")
             return subprocess.run(command, env=env).returncode
-        with Server(args.build, args.transport, args.server_arg, env) as server:
+        with Server(args.build, args.transport, args.server_arg, env, args.cuda) as server:
             guest = server.guest_env(env)
             guest["HAWSER_TEST_SERVER_PID"] = str(server.process.pid)
             status = subprocess.run(command, env=guest).returncode

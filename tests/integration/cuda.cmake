@@ -1,0 +1,44 @@
+# SPDX-License-Identifier: Apache-2.0
+# Programs that use CUDA's driver API: against a hawserd of their own with the software device over each transport, and
+# against the software device itself (suffix _local). Built once; which libcuda.so.1 they find is the environment's
+# business.
+if(NOT TARGET hawser_cuda OR NOT TARGET hawser_soft_cuda OR NOT TARGET hawser_backend_cuda)
+  message(STATUS "tests/integration/cuda_*: not built, because guest, backend or software device are missing")
+  return()
+endif()
+
+# hawser_cuda_integration_test(NAME f.cc [TRANSPORTS none shm unix tcp] [TIMEOUT seconds])
+function(hawser_cuda_integration_test name source)
+  cmake_parse_arguments(T "" "TIMEOUT" "TRANSPORTS" ${ARGN})
+  if(NOT T_TRANSPORTS)
+    set(T_TRANSPORTS none shm unix tcp)
+  endif()
+  if(NOT T_TIMEOUT)
+    set(T_TIMEOUT 300)
+  endif()
+  add_executable(${name} ${source})
+  target_link_libraries(${name} PRIVATE hawser_options hawser_cuda_headers hawser_cuda GTest::gtest_main Threads::Threads)
+  set_target_properties(${name} PROPERTIES SKIP_BUILD_RPATH TRUE)
+  add_dependencies(${name} hawserd hawser-worker hawser_soft_cuda)
+  foreach(transport ${T_TRANSPORTS})
+    set(test ${name}_${transport})
+    if(transport STREQUAL none)
+      set(test ${name}_local)
+    endif()
+    add_test(NAME ${test}
+      COMMAND ${HAWSER_PYTHON} ${PROJECT_SOURCE_DIR}/tests/support/with_server.py --build ${PROJECT_BINARY_DIR} --cuda
+              --transport ${transport} -- $<TARGET_FILE:${name}>)
+    set_tests_properties(${test} PROPERTIES LABELS integration TIMEOUT ${T_TIMEOUT}
+      ENVIRONMENT "${HAWSER_TEST_ENVIRONMENT}")
+  endforeach()
+endfunction()
+
+file(GLOB programs CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/cuda_*_test.cc)
+foreach(program ${programs})
+  get_filename_component(name ${program} NAME_WE)
+  if(name STREQUAL cuda_server_test)  # Needs a server, and looks at it from outside.
+    hawser_cuda_integration_test(${name} ${program} TRANSPORTS shm unix tcp)
+  else()
+    hawser_cuda_integration_test(${name} ${program})
+  endif()
+endforeach()

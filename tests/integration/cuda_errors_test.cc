@@ -1,0 +1,128 @@
+// SPDX-License-Identifier: Apache-2.0
+// Errors come where the CUDA manuals say: what can be known at once by the very call, a kernel's fault by the next call
+// that may return it, and then for good.
+#include "tests/integration/cuda_fixture.h"
+
+namespace hawser {
+namespace {
+
+class CudaErrors : public CudaTest {
+ protected:
+  CUresult Launch(CUfunction function, unsigned grid, unsigned block, unsigned shared) {
+    CUdeviceptr memory = 0;
+    uint32_t value = 0;
+    void* parameters[] = {&memory, &value, &value, &value};
+    return cuLaunchKernel(function, grid, 1, 1, block, 1, 1, shared, nullptr, parameters, nullptr);
+  }
+};
+
+TEST_F(CudaErrors, BadLaunchesAreRefusedByTheVeryCall) {
+  CUfunction add = Function("add");
+  EXPECT_EQ(Launch(add, 0, 32, 0), CUDA_ERROR_INVALID_VALUE) << "an empty grid";
+  EXPECT_EQ(Launch(add, 1, 0, 0), CUDA_ERROR_INVALID_VALUE) << "an empty block";
+  EXPECT_EQ(Launch(add, 1, 100000, 0), CUDA_ERROR_INVALID_VALUE) << "more threads than a block has";
+  EXPECT_EQ(Launch(add, 1, 32, 64u << 20), CUDA_ERROR_INVALID_VALUE) << "more shared memory than there is";
+  EXPECT_EQ(Launch(nullptr, 1, 32, 0), CUDA_ERROR_INVALID_HANDLE) << "no function";
+  EXPECT_EQ(cuCtxSynchronize(), CUDA_SUCCESS) << "nothing of that breaks the context";
+}
+
+TEST_F(CudaErrors, WhatIsNotThereIsNotFound) {
+  (void)Function("add");
+  CUfunction function = nullptr;
+  EXPECT_EQ(cuModuleGetFunction(&function, module_, "no_such_kernel"), CUDA_ERROR_NOT_FOUND);
+  CUdeviceptr address = 0;
+  size_t size = 0;
+  EXPECT_EQ(cuModuleGetGlobal(&address, &size, module_, "no_such_variable"), CUDA_ERROR_NOT_FOUND);
+  CUdevice device = 0;
+  EXPECT_EQ(cuDeviceGet(&device, 1000), CUDA_ERROR_INVALID_DEVICE);
+}
+
+TEST_F(CudaErrors, BadImagesAreRefusedByTheLoad) {
+  CUmodule module = nullptr;
+  EXPECT_NE(cuModuleLoadData(&module, "this is no PTX"), CUDA_SUCCESS);
+  EXPECT_EQ(cuModuleLoadData(&module, ".version 7.0\n.target sm_75\n.address_size 64\n.entry broken( {\n"),
+            CUDA_ERROR_INVALID_PTX);
+  EXPECT_EQ(cuModuleLoadData(&module, nullptr), CUDA_ERROR_INVALID_VALUE);
+}
+
+TEST_F(CudaErrors, DestroyedHandlesAreKnown) {
+  CUstream stream = nullptr;
+  HAWSER_CU(cuStreamCreate(&stream, CU_STREAM_DEFAULT));
+  HAWSER_CU(cuStreamDestroy(stream));
+  EXPECT_NE(cuStreamSynchronize(stream), CUDA_SUCCESS);
+  CUevent event = nullptr;
+  HAWSER_CU(cuEventCreate(&event, CU_EVENT_DEFAULT));
+  HAWSER_CU(cuEventDestroy(event));
+  EXPECT_NE(cuEventRecord(event, nullptr), CUDA_SUCCESS);
+  CUdeviceptr memory = 0;
+  HAWSER_CU(cuMemAlloc(&memory, 64));
+  HAWSER_CU(cuMemFree(memory));
+  EXPECT_EQ(cuMemFree(memory), CUDA_ERROR_INVALID_VALUE);
+}
+
+TEST_F(CudaErrors, TooMuchMemoryIsRefusedByTheVeryCall) {
+  size_t free = 0, total = 0;
+  HAWSER_CU(cuMemGetInfo(&free, &total));
+  CUdeviceptr memory = 0;
+  EXPECT_EQ(cuMemAlloc(&memory, total + (1u << 20)), CUDA_ERROR_OUT_OF_MEMORY);
+  EXPECT_EQ(cuMemAlloc(&memory, 0), CUDA_ERROR_INVALID_VALUE);
+  HAWSER_CU(cuMemAlloc(&memory, 1u << 20));
+  HAWSER_CU(cuMemFree(memory));
+}
+
+TEST_F(CudaErrors, CopiesOutsideOfAllocationsAreRefused) {
+  CUdeviceptr memory = 0;
+  HAWSER_CU(cuMemAlloc(&memory, 1024));
+  std::vector<char> data(4096);
+  EXPECT_NE(cuMemcpyDtoH(data.data(), memory, 4096), CUDA_SUCCESS);
+  EXPECT_NE(cuMemcpyDtoH(data.data(), 0x1234, 16), CUDA_SUCCESS);
+}
+
+TEST_F(CudaErrors, NotReadyIsNoError) {
+  CUstream stream = nullptr;
+  HAWSER_CU(cuStreamCreate(&stream, CU_STREAM_DEFAULT));
+  EXPECT_EQ(cuStreamQuery(stream), CUDA_SUCCESS);
+  CUevent event = nullptr, other = nullptr;
+  HAWSER_CU(cuEventCreate(&event, CU_EVENT_DEFAULT));
+  HAWSER_CU(cuEventCreate(&other, CU_EVENT_DEFAULT));
+  float milliseconds = 0;
+  EXPECT_EQ(cuEventElapsedTime(&milliseconds, event, other), CUDA_ERROR_INVALID_HANDLE) << "never recorded";
+}
+
+TEST_F(CudaErrors, AKernelsFaultIsReturnedByTheNextCallAndStays) {
+  CUfunction store = Function("store");
+  CUdeviceptr wild = 0x123456789000;
+  uint32_t value = 1;
+  void* parameters[] = {&wild, &value};
+  EXPECT_EQ(cuLaunchKernel(store, 1, 1, 1, 1, 1, 1, 0, nullptr, parameters, nullptr), CUDA_SUCCESS);
+  EXPECT_EQ(cuCtxSynchronize(), CUDA_ERROR_ILLEGAL_ADDRESS);
+  EXPECT_EQ(cuCtxSynchronize(), CUDA_ERROR_ILLEGAL_ADDRESS) << "sticky";
+  CUdeviceptr memory = 0;
+  EXPECT_EQ(cuMemAlloc(&memory, 64), CUDA_ERROR_ILLEGAL_ADDRESS);
+  // A reset mends it.
+  HAWSER_CU(cuDevicePrimaryCtxReset(device_));
+  CUcontext fresh = nullptr;
+  HAWSER_CU(cuDevicePrimaryCtxRetain(&fresh, device_));
+  HAWSER_CU(cuCtxSetCurrent(fresh));
+  module_ = nullptr;
+  HAWSER_CU(cuMemAlloc(&memory, 64));
+  HAWSER_CU(cuMemsetD32(memory, 5, 16));
+  HAWSER_CU(LaunchAdd(Function("add"), memory, 16, 2, nullptr));
+  value = 0;
+  HAWSER_CU(cuMemcpyDtoH(&value, memory, 4));
+  EXPECT_EQ(value, 7u);
+  HAWSER_CU(cuDevicePrimaryCtxRelease(device_));
+}
+
+TEST_F(CudaErrors, MisalignedAccessHasACodeOfItsOwn) {
+  CUdeviceptr memory = 0;
+  HAWSER_CU(cuMemAlloc(&memory, 64));
+  memory += 1;
+  uint32_t value = 1;
+  void* parameters[] = {&memory, &value};
+  HAWSER_CU(cuLaunchKernel(Function("store"), 1, 1, 1, 1, 1, 1, 0, nullptr, parameters, nullptr));
+  EXPECT_EQ(cuCtxSynchronize(), CUDA_ERROR_MISALIGNED_ADDRESS);
+}
+
+}  // namespace
+}  // namespace hawser
