@@ -61,6 +61,14 @@ struct LinkOptions {
 
 class Image;  // The decoded form; private to softcuda/exec.
 
+/// An address in an initial value, as Bind needs it.
+struct ResolvedInitial {
+  uint32_t symbol = 0;  ///< Whose initial value.
+  const ptx::InitialAddress* address = nullptr;
+  int target = -1;     ///< Symbol whose address it is, or
+  uint64_t value = 0;  ///< the value.
+};
+
 class Program {
  public:
   /// Links modules (one, or the relocatable units of a program). Unresolved names that are not system calls, double
@@ -95,6 +103,7 @@ class Program {
   std::vector<Symbol> symbols_;
   std::vector<std::string> unsupported_;
   std::unique_ptr<Image> image_;
+  std::vector<ResolvedInitial> initial_addresses_;
   bool bound_ = false;
 
   friend class Linker;

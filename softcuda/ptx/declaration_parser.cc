@@ -499,6 +499,9 @@ void Parser::FunctionDeclaration(bool entry, Linkage linkage) {
   std::vector<Variable> parameters;
   std::vector<std::string_view> parameter_keys;
   if (At("(")) parameters = ParameterList(&parameter_keys);
+  const auto in_register = [](const Variable& variable) { return variable.space == Space::kRegister; };
+  if (entry && std::any_of(parameters.begin(), parameters.end(), in_register))
+    Fail("a kernel's parameter in a register");
   if (!ok()) return;
 
   Function made;
@@ -515,9 +518,9 @@ void Parser::FunctionDeclaration(bool entry, Linkage linkage) {
       const std::string_view key = keys[i];
       const uint32_t place = AddParameter(&made, std::move(list[i]));
       places->push_back(place);
-      const bool in_register = (place & Function::kRegisterFlag) != 0;
-      scope.names[key] = {in_register, place & ~Function::kRegisterFlag};
-      if (in_register) made.registers.back().name = key;
+      const bool is_register = (place & Function::kRegisterFlag) != 0;
+      scope.names[key] = {is_register, place & ~Function::kRegisterFlag};
+      if (is_register) made.registers.back().name = key;
     }
   };
   add(results, result_keys, &made.results);

@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "softcuda/exec/image.h"
+
+#include <cstring>
+
+namespace hawser::exec {
+namespace {
+
+void Fill(void* lanes, uint64_t bits, uint32_t width) {
+  for (uint32_t k = 0; k < kLanes; ++k) std::memcpy(static_cast<char*>(lanes) + size_t{k} * width, &bits, width);
+}
+
+}  // namespace
+
+const void* Image::Constant(uint64_t bits, uint32_t width) {
+  const auto [it, fresh] = constants_.emplace(std::make_pair(bits, width), nullptr);
+  if (fresh) {
+    Lanes& lanes = pool_.emplace_back();
+    Fill(lanes.words, bits, width);
+    it->second = lanes.words;
+  }
+  return it->second;
+}
+
+const void* Image::AddressConstant(uint32_t symbol, int64_t addend, uint32_t width) {
+  Lanes& lanes = pool_.emplace_back();
+  Fill(lanes.words, 0, 8);
+  fixups_.push_back({lanes.words, width, symbol, addend});
+  return lanes.words;
+}
+
+void Image::Resolve(const std::vector<uint64_t>& addresses) {
+  for (const ConstantFixup& fixup : fixups_) {
+    Fill(fixup.lanes, addresses[fixup.symbol] + static_cast<uint64_t>(fixup.addend), fixup.width);
+  }
+}
+
+// A function pointer is an address that no memory of the device has: that of the function's descriptor.
+uint64_t Image::PointerTo(const Code& code) const {
+  if (descriptors_ == nullptr) descriptors_ = std::make_unique<uint64_t[]>(codes.size() + 1);
+  return reinterpret_cast<uint64_t>(&descriptors_[code.index]);
+}
+
+const Code* Image::FunctionAt(uint64_t pointer) const {
+  if (descriptors_ == nullptr) return nullptr;
+  const uint64_t offset = pointer - reinterpret_cast<uint64_t>(descriptors_.get());
+  if (offset % sizeof(uint64_t) != 0 || offset / sizeof(uint64_t) >= codes.size()) return nullptr;
+  const Code& code = codes[offset / sizeof(uint64_t)];
+  return code.entry ? nullptr : &code;
+}
+
+}  // namespace hawser::exec
