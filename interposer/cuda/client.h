@@ -35,10 +35,12 @@ struct Device {
   std::vector<uint32_t> peers;
   std::vector<std::pair<uint32_t, uint64_t>> limits;
 
-  std::mutex mutex;  ///< Guards the primary context.
+  std::mutex mutex;  ///< Guards the primary context and the pools.
   CUctx_st* primary = nullptr;
   uint32_t primary_references = 0;
   unsigned primary_flags = 0;
+  CUmemoryPool default_pool = nullptr;  ///< Null: nobody asked for it yet.
+  CUmemoryPool current_pool = nullptr;  ///< Null: the default one.
 
   int attribute(CUdevice_attribute attribute) const { return attributes[static_cast<size_t>(attribute)]; }
 };

@@ -1,9 +1,115 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "interposer/cuda/graph_memory.h"
 
-namespace hawser::cu {
+#include "interposer/cuda/capture.h"
+#include "interposer/cuda/graph.h"
 
-CUresult CaptureWrite(StreamCommand&, CUdeviceptr, const HostRegion&) { return CUDA_ERROR_NOT_SUPPORTED; }
-CUresult CaptureRead(StreamCommand&, CUdeviceptr, const HostRegion&) { return CUDA_ERROR_NOT_SUPPORTED; }
+namespace hawser::cu {
+namespace {
+
+constexpr uint32_t kStaging = 3;
+
+cuda::CopySide AddressSide(CUdeviceptr address, uint64_t size) {
+  cuda::CopySide side;
+  side.address = address;
+  side.pitch = size;
+  side.height = 1;
+  return side;
+}
+
+/// The copy becomes a node of the capture's graph.
+CUresult AddCopy(StreamCommand& command, const cuda::CopySide& device, const HostRegion& memory, bool to_host) {
+  const std::shared_ptr<Capture> capture = Captures::Of(command.stream());
+  if (capture == nullptr) return CUDA_ERROR_STREAM_CAPTURE_INVALIDATED;
+  std::shared_ptr<HostCopy> copy;
+  if (const CUresult error = MakeHostCopy(command.context(), memory, to_host, &copy); error != CUDA_SUCCESS) {
+    return error;
+  }
+  {
+    std::lock_guard lock(capture->graph->mutex);
+    capture->graph->host_copies.push_back(copy);
+  }
+  cuda::CopyRegion message;
+  message.destination = to_host ? SideOf(*copy) : device;
+  message.source = to_host ? device : SideOf(*copy);
+  message.width_bytes = memory.width;
+  message.height = memory.height;
+  message.depth = memory.depth;
+  return command.Send(message);
+}
+
+}  // namespace
+
+HostCopy::~HostCopy() {
+  if (!staging || Client::Get().Check() != CUDA_SUCCESS) return;
+  guest::Session* session = Client::Get().session();
+  cuda::Release message;
+  message.object = staging;
+  session->Send(message);
+  session->FreeId(staging);
+}
+
+CUresult MakeHostCopy(CUctx_st* context, const HostRegion& memory, bool to_host, std::shared_ptr<HostCopy>* copy) {
+  guest::Session* session = Client::Get().session();
+  auto made = std::make_shared<HostCopy>();
+  made->memory = memory;
+  made->to_host = to_host;
+  made->staging = session->NewId(static_cast<uint8_t>(cuda::Handle::kStaging));
+  cuda::CreateStaging message;
+  message.staging = made->staging;
+  message.context = context->id;
+  message.size = memory.bytes();
+  const CUresult error = FromWire(session->Send(message));
+  if (error == CUDA_SUCCESS) *copy = std::move(made);
+  return error;
+}
+
+cuda::CopySide SideOf(const HostCopy& copy) {
+  cuda::CopySide side;
+  side.kind = kStaging;
+  side.object = copy.staging;
+  side.pitch = copy.memory.width;
+  side.height = copy.memory.height;
+  return side;
+}
+
+CUresult CaptureWrite(StreamCommand& command, CUdeviceptr to, const HostRegion& from) {
+  return AddCopy(command, AddressSide(to, from.width), from, /*to_host=*/false);
+}
+
+CUresult CaptureRead(StreamCommand& command, CUdeviceptr from, const HostRegion& to) {
+  return AddCopy(command, AddressSide(from, to.width), to, /*to_host=*/true);
+}
+
+CUresult CaptureWrite(StreamCommand& command, const cuda::CopySide& to, const HostRegion& from) {
+  return AddCopy(command, to, from, /*to_host=*/false);
+}
+
+CUresult CaptureRead(StreamCommand& command, const cuda::CopySide& from, const HostRegion& to) {
+  return AddCopy(command, from, to, /*to_host=*/true);
+}
+
+CUresult FillBefore(StreamCommand& command, const HostCopies& copies) {
+  for (const auto& copy : copies) {
+    if (copy->to_host) continue;
+    cuda::WriteStaging message;
+    message.staging = copy->staging;
+    message.size = copy->memory.bytes();
+    if (const CUresult error = SendWrite(command, message, copy->memory); error != CUDA_SUCCESS) return error;
+  }
+  return CUDA_SUCCESS;
+}
+
+CUresult FetchAfter(StreamCommand& command, const HostCopies& copies) {
+  for (const auto& copy : copies) {
+    if (!copy->to_host) continue;
+    cuda::ReadStaging message;
+    message.staging = copy->staging;
+    message.size = copy->memory.bytes();
+    const CUresult error = SendRead(command, message, copy->memory, /*wait=*/false);
+    if (error != CUDA_SUCCESS) return error;
+  }
+  return CUDA_SUCCESS;
+}
 
 }  // namespace hawser::cu

@@ -4,13 +4,41 @@
 #ifndef HAWSER_INTERPOSER_CUDA_GRAPH_MEMORY_H_
 #define HAWSER_INTERPOSER_CUDA_GRAPH_MEMORY_H_
 
+#include <memory>
+#include <vector>
+
 #include "interposer/cuda/transfer.h"
 
 namespace hawser::cu {
 
+/// One piece of host memory that a graph reads or writes, and its stand-in. The stand-in ends with the last graph or
+/// executable graph that shares it.
+struct HostCopy {
+  HostCopy() = default;
+  ~HostCopy();
+  HostCopy(const HostCopy&) = delete;
+  HostCopy& operator=(const HostCopy&) = delete;
+
+  wire::Id staging;
+  HostRegion memory;
+  bool to_host = false;
+};
+using HostCopies = std::vector<std::shared_ptr<HostCopy>>;
+
+/// A stand-in for that memory.
+CUresult MakeHostCopy(CUctx_st* context, const HostRegion& memory, bool to_host, std::shared_ptr<HostCopy>* copy);
+/// How a copy in a graph names it: tightly packed.
+cuda::CopySide SideOf(const HostCopy& copy);
+
 /// A copy from or to host memory, while the command's stream is being captured.
 CUresult CaptureWrite(StreamCommand& command, CUdeviceptr to, const HostRegion& from);
 CUresult CaptureRead(StreamCommand& command, CUdeviceptr from, const HostRegion& to);
+CUresult CaptureWrite(StreamCommand& command, const cuda::CopySide& to, const HostRegion& from);
+CUresult CaptureRead(StreamCommand& command, const cuda::CopySide& from, const HostRegion& to);
+
+/// Before and after a launch of a graph with these copies.
+CUresult FillBefore(StreamCommand& command, const HostCopies& copies);
+CUresult FetchAfter(StreamCommand& command, const HostCopies& copies);
 
 }  // namespace hawser::cu
 

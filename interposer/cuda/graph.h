@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: Apache-2.0
+// Graphs, their nodes, and executable graphs.
+#ifndef HAWSER_INTERPOSER_CUDA_GRAPH_H_
+#define HAWSER_INTERPOSER_CUDA_GRAPH_H_
+
+#include <memory>
+#include <mutex>
+#include <set>
+#include <unordered_map>
+#include <vector>
+
+#include "interposer/cuda/graph_memory.h"
+
+struct CUgraph_st;
+
+/// What a getter of a node's parameters answers. Nodes that this process did not make itself (of a capture, of a clone)
+/// are described by the server.
+struct CUgraphNode_st final : hawser::cu::Object {
+  using Object::Object;
+
+  CUgraph_st* graph = nullptr;
+  CUgraphNodeType type = CU_GRAPH_NODE_TYPE_EMPTY;
+  bool described = false;
+  std::shared_ptr<hawser::cu::HostCopy> host_copy;  ///< Of a copy node with pageable memory.
+  uint64_t callback = 0;                            ///< Of a host node.
+  CUDA_HOST_NODE_PARAMS host{};
+  CUgraph_st* child = nullptr;  ///< Of a child node.
+};
+
+struct CUgraph_st final : hawser::cu::Object {
+  using Object::Object;
+
+  std::mutex mutex;  ///< Guards what follows.
+  hawser::cu::HostCopies host_copies;
+  std::vector<CUgraphNode_st*> nodes;  ///< Those that have names here.
+  bool is_child = false;               ///< Belongs to a node: not destroyed by itself.
+};
+
+struct CUgraphExec_st final : hawser::cu::Object {
+  using Object::Object;
+
+  CUctx_st* context = nullptr;
+  unsigned long long flags = 0;
+  std::mutex mutex;  ///< Guards what follows.
+  hawser::cu::HostCopies host_copies;
+  std::set<uint64_t> disabled;  ///< Names of nodes.
+};
+
+namespace hawser::cu {
+
+CUgraph_st* NewGraph();
+CUgraphNode_st* NewNode(CUgraph_st* graph, CUgraphNodeType type);
+/// The node of that name, made known here if it was not.
+CUgraphNode_st* NodeOf(CUgraph_st* graph, wire::Id id);
+void ForgetGraph(CUgraph_st* graph);
+
+/// Names for nodes that a reply may bring; what was not used is given back.
+class NodeNames {
+ public:
+  explicit NodeNames(size_t count);
+  ~NodeNames();
+  NodeNames(const NodeNames&) = delete;
+  NodeNames& operator=(const NodeNames&) = delete;
+  wire::ArrayView<wire::Id> names() const { return wire::ArrayView<wire::Id>(names_.data(), names_.size()); }
+  void Used(wire::Id id);
+
+ private:
+  std::vector<wire::Id> names_;
+  std::vector<bool> used_;
+};
+
+}  // namespace hawser::cu
+
+#endif  // HAWSER_INTERPOSER_CUDA_GRAPH_H_

@@ -1,0 +1,209 @@
+// SPDX-License-Identifier: Apache-2.0
+// cuGraph*: graphs as a whole, executable graphs.
+#include "interposer/cuda/entry.h"
+#include "interposer/cuda/graph.h"
+
+using namespace hawser;      // NOLINT(google-build-using-namespace): entry points live outside of namespaces.
+using namespace hawser::cu;  // NOLINT(google-build-using-namespace)
+
+namespace {
+
+CUresult Check(CUgraph graph) {
+  if (const CUresult error = Client::Get().Check(); error != CUDA_SUCCESS) return error;
+  return CheckObject(graph, Kind::kGraph);
+}
+
+CUresult Check(CUgraphExec exec) {
+  if (const CUresult error = Client::Get().Check(); error != CUDA_SUCCESS) return error;
+  return CheckObject(exec, Kind::kGraphExec);
+}
+
+CUresult SendRelease(wire::Id id) {
+  cuda::Release message;
+  message.object = id;
+  return FromWire(Client::Get().session()->Send(message));
+}
+
+/// The graph's stand-ins for host memory, with those of its children.
+void Collect(CUgraph_st* graph, HostCopies* copies) {
+  std::lock_guard lock(graph->mutex);
+  copies->insert(copies->end(), graph->host_copies.begin(), graph->host_copies.end());
+  for (CUgraphNode_st* node : graph->nodes) {
+    if (node->child != nullptr) Collect(node->child, copies);
+  }
+}
+
+CUresult Instantiate(CUgraphExec* result, CUgraph graph, unsigned long long flags,
+                     CUDA_GRAPH_INSTANTIATE_PARAMS* params) {
+  CUctx_st* context = nullptr;
+  if (const CUresult error = CurrentContext(&context); error != CUDA_SUCCESS) return error;
+  if (const CUresult error = Check(graph); error != CUDA_SUCCESS) return error;
+  if (result == nullptr) return CUDA_ERROR_INVALID_VALUE;
+  if ((flags & CUDA_GRAPH_INSTANTIATE_FLAG_DEVICE_LAUNCH) != 0) return CUDA_ERROR_NOT_SUPPORTED;
+  guest::Session* session = Client::Get().session();
+  auto* exec = new CUgraphExec_st(Kind::kGraphExec, session->NewId(static_cast<uint8_t>(cuda::Handle::kGraphExec)));
+  exec->context = context;
+  exec->flags = flags;
+  Registry::Get().Add(exec);
+  cuda::InstantiateGraph message;
+  message.exec = exec->id;
+  message.graph = graph->id;
+  message.context = context->id;
+  message.flags = flags & ~static_cast<unsigned long long>(CUDA_GRAPH_INSTANTIATE_FLAG_UPLOAD);
+  Answer<cuda::InstantiateResult> answer;
+  const CUresult error = answer.Ask(session, message);
+  if (params != nullptr) {
+    params->result_out =
+        error == CUDA_SUCCESS ? CUDA_GRAPH_INSTANTIATE_SUCCESS : static_cast<CUgraphInstantiateResult>(answer->result);
+    params->hErrNode_out = nullptr;
+  }
+  if (error != CUDA_SUCCESS) {
+    const wire::Id id = exec->id;
+    Registry::Get().Bury(exec);
+    session->FreeId(id);
+    return error;
+  }
+  Collect(graph, &exec->host_copies);
+  *result = exec;
+  return CUDA_SUCCESS;
+}
+
+}  // namespace
+
+CUresult CUDAAPI cuGraphCreate(CUgraph* result, unsigned int flags) {
+  if (const CUresult error = Client::Get().Check(); error != CUDA_SUCCESS) return error;
+  if (result == nullptr || flags != 0) return CUDA_ERROR_INVALID_VALUE;
+  *result = NewGraph();
+  cuda::CreateGraph message;
+  message.graph = (*result)->id;
+  return FromWire(Client::Get().session()->Send(message));
+}
+
+CUresult CUDAAPI cuGraphDestroy(CUgraph graph) {
+  if (const CUresult error = Client::Get().Check(); error != CUDA_SUCCESS) return error;
+  if (graph == nullptr || graph->kind != Kind::kGraph || graph->is_child) return CUDA_ERROR_INVALID_VALUE;
+  const CUresult error = SendRelease(graph->id);
+  ForgetGraph(graph);
+  return error;
+}
+
+CUresult CUDAAPI cuGraphClone(CUgraph* result, CUgraph original) {
+  if (const CUresult error = Check(original); error != CUDA_SUCCESS) return error;
+  if (result == nullptr) return CUDA_ERROR_INVALID_VALUE;
+  CUgraph clone = NewGraph();
+  cuda::CloneGraph message;
+  message.clone = clone->id;
+  message.graph = original->id;
+  if (const CUresult error = AskStatus(Client::Get().session(), message); error != CUDA_SUCCESS) {
+    ForgetGraph(clone);
+    return error;
+  }
+  HostCopies copies;
+  Collect(original, &copies);
+  std::lock_guard lock(clone->mutex);
+  clone->host_copies = std::move(copies);
+  *result = clone;
+  return CUDA_SUCCESS;
+}
+
+CUresult CUDAAPI cuGraphInstantiateWithFlags(CUgraphExec* exec, CUgraph graph, unsigned long long flags) {
+  return Instantiate(exec, graph, flags, nullptr);
+}
+
+CUresult CUDAAPI cuGraphInstantiate(CUgraphExec* exec, CUgraph graph, CUgraphNode* error_node, char*, size_t) {
+  if (error_node != nullptr) *error_node = nullptr;
+  return Instantiate(exec, graph, 0, nullptr);
+}
+
+CUresult CUDAAPI cuGraphInstantiate_v2(CUgraphExec* exec, CUgraph graph, CUgraphNode* error_node, char* log,
+                                       size_t size) {
+  if (log != nullptr && size != 0) log[0] = 0;
+  return cuGraphInstantiate(exec, graph, error_node, log, size);
+}
+
+CUresult CUDAAPI cuGraphInstantiateWithParams(CUgraphExec* exec, CUgraph graph, CUDA_GRAPH_INSTANTIATE_PARAMS* params) {
+  if (params == nullptr) return CUDA_ERROR_INVALID_VALUE;
+  const CUresult error = Instantiate(exec, graph, params->flags, params);
+  if (error != CUDA_SUCCESS || (params->flags & CUDA_GRAPH_INSTANTIATE_FLAG_UPLOAD) == 0) return error;
+  return cuGraphUpload(*exec, params->hUploadStream);
+}
+
+CUresult CUDAAPI cuGraphExecDestroy(CUgraphExec exec) {
+  if (const CUresult error = Client::Get().Check(); error != CUDA_SUCCESS) return error;
+  if (exec == nullptr || exec->kind != Kind::kGraphExec) return CUDA_ERROR_INVALID_VALUE;
+  const CUresult error = SendRelease(exec->id);
+  {
+    std::lock_guard lock(exec->mutex);
+    exec->host_copies.clear();
+  }
+  const wire::Id id = exec->id;
+  Registry::Get().Bury(exec);
+  Client::Get().session()->FreeId(id);
+  return error;
+}
+
+CUresult CUDAAPI cuGraphExecGetFlags(CUgraphExec exec, cuuint64_t* flags) {
+  if (const CUresult error = Check(exec); error != CUDA_SUCCESS) return error;
+  if (flags == nullptr) return CUDA_ERROR_INVALID_VALUE;
+  *flags = exec->flags;
+  return CUDA_SUCCESS;
+}
+
+CUresult CUDAAPI cuGraphLaunch(CUgraphExec exec, CUstream handle) {
+  StreamCommand command;
+  if (const CUresult error = command.Begin(handle); error != CUDA_SUCCESS) return error;
+  if (const CUresult error = CheckObject(exec, Kind::kGraphExec); error != CUDA_SUCCESS) return error;
+  HostCopies copies;
+  {
+    std::lock_guard lock(exec->mutex);
+    copies = exec->host_copies;
+  }
+  if (!copies.empty() && command.capturing()) return CUDA_ERROR_NOT_SUPPORTED;
+  if (const CUresult error = FillBefore(command, copies); error != CUDA_SUCCESS) return error;
+  cuda::LaunchGraph message;
+  message.exec = exec->id;
+  if (const CUresult error = command.Send(message); error != CUDA_SUCCESS) return error;
+  return FetchAfter(command, copies);
+}
+
+CUresult CUDAAPI cuGraphUpload(CUgraphExec exec, CUstream handle) {
+  StreamCommand command;
+  if (const CUresult error = command.Begin(handle); error != CUDA_SUCCESS) return error;
+  if (const CUresult error = CheckObject(exec, Kind::kGraphExec); error != CUDA_SUCCESS) return error;
+  cuda::LaunchGraph message;
+  message.exec = exec->id;
+  message.upload_only = 1;
+  return command.Send(message);
+}
+
+CUresult CUDAAPI cuGraphExecUpdate_v2(CUgraphExec exec, CUgraph graph, CUgraphExecUpdateResultInfo* info) {
+  if (const CUresult error = Check(exec); error != CUDA_SUCCESS) return error;
+  if (const CUresult error = Check(graph); error != CUDA_SUCCESS) return error;
+  if (info == nullptr) return CUDA_ERROR_INVALID_VALUE;
+  cuda::UpdateGraph message;
+  message.exec = exec->id;
+  message.graph = graph->id;
+  Answer<cuda::UpdateResult> answer;
+  const CUresult error = answer.Ask(Client::Get().session(), message);
+  *info = {};
+  info->result =
+      error == CUDA_SUCCESS ? CU_GRAPH_EXEC_UPDATE_SUCCESS : static_cast<CUgraphExecUpdateResult>(answer->result);
+  if (error != CUDA_SUCCESS) {
+    if (info->result == CU_GRAPH_EXEC_UPDATE_SUCCESS) info->result = CU_GRAPH_EXEC_UPDATE_ERROR;
+    return error;
+  }
+  HostCopies copies;
+  Collect(graph, &copies);
+  std::lock_guard lock(exec->mutex);
+  exec->host_copies = std::move(copies);
+  return CUDA_SUCCESS;
+}
+
+CUresult CUDAAPI cuGraphExecUpdate(CUgraphExec exec, CUgraph graph, CUgraphNode* error_node,
+                                   CUgraphExecUpdateResult* result) {
+  CUgraphExecUpdateResultInfo info{};
+  const CUresult error = cuGraphExecUpdate_v2(exec, graph, &info);
+  if (error_node != nullptr) *error_node = nullptr;
+  if (result != nullptr) *result = info.result;
+  return error;
+}

@@ -1,0 +1,667 @@
+// SPDX-License-Identifier: Apache-2.0
+// cuGraph*Node*: nodes one by one.
+#include <algorithm>
+
+#include "interposer/cuda/entry.h"
+#include "interposer/cuda/host_functions.h"
+#include "interposer/cuda/node_parameters.h"
+
+using namespace hawser;      // NOLINT(google-build-using-namespace): entry points live outside of namespaces.
+using namespace hawser::cu;  // NOLINT(google-build-using-namespace)
+
+namespace {
+
+CUresult Check(CUgraph graph) {
+  if (const CUresult error = Client::Get().Check(); error != CUDA_SUCCESS) return error;
+  return CheckObject(graph, Kind::kGraph);
+}
+
+CUresult Check(CUgraphNode node) {
+  if (const CUresult error = Client::Get().Check(); error != CUDA_SUCCESS) return error;
+  return CheckObject(node, Kind::kNode);
+}
+
+CUresult Ids(const CUgraphNode* nodes, size_t count, std::vector<wire::Id>* ids) {
+  if (count != 0 && nodes == nullptr) return CUDA_ERROR_INVALID_VALUE;
+  for (size_t i = 0; i < count; ++i) {
+    if (const CUresult error = CheckObject(nodes[i], Kind::kNode); error != CUDA_SUCCESS) return error;
+    ids->push_back(nodes[i]->id);
+  }
+  return CUDA_SUCCESS;
+}
+
+wire::ArrayView<wire::Id> View(const std::vector<wire::Id>& ids) { return {ids.data(), ids.size()}; }
+
+void Forget(CUgraphNode node) {
+  CUgraph_st* graph = node->graph;
+  {
+    std::lock_guard lock(graph->mutex);
+    std::erase(graph->nodes, node);
+    std::erase(graph->host_copies, node->host_copy);
+  }
+  node->host_copy = nullptr;
+  const wire::Id id = node->id;
+  Registry::Get().Bury(node);
+  Client::Get().session()->FreeId(id);
+}
+
+/// Takes the copy's stand-in over into the graph.
+void Adopt(CUgraphNode node, NodeMessage& message) {
+  std::lock_guard lock(node->graph->mutex);
+  std::erase(node->graph->host_copies, node->host_copy);
+  node->host_copy = message.host_copy;
+  if (node->host_copy != nullptr) node->graph->host_copies.push_back(node->host_copy);
+  if (message.parameters.callback != 0) node->callback = message.parameters.callback;
+}
+
+CUresult Add(CUgraphNode* result, CUgraph graph, const CUgraphNode* dependencies, size_t count, NodeMessage& from) {
+  if (const CUresult error = Check(graph); error != CUDA_SUCCESS) return error;
+  if (result == nullptr) return CUDA_ERROR_INVALID_VALUE;
+  std::vector<wire::Id> ids;
+  if (const CUresult error = Ids(dependencies, count, &ids); error != CUDA_SUCCESS) return error;
+  CUgraphNode node = NewNode(graph, static_cast<CUgraphNodeType>(from.parameters.kind));
+  cuda::AddNode message;
+  message.node = node->id;
+  message.graph = graph->id;
+  message.dependencies = View(ids);
+  message.parameters = from.parameters;
+  if (const CUresult error = AskStatus(Client::Get().session(), message); error != CUDA_SUCCESS) {
+    Forget(node);
+    return error;
+  }
+  Adopt(node, from);
+  *result = node;
+  return CUDA_SUCCESS;
+}
+
+/// `exec` null: in the graph; else in the executable graph alone.
+CUresult Set(CUgraphNode node, CUgraphExec exec, NodeMessage& from) {
+  if (const CUresult error = Check(node); error != CUDA_SUCCESS) return error;
+  cuda::SetNode message;
+  message.node = node->id;
+  if (exec != nullptr) {
+    if (const CUresult error = CheckObject(exec, Kind::kGraphExec); error != CUDA_SUCCESS) return error;
+    message.exec = exec->id;
+  }
+  message.parameters = from.parameters;
+  if (const CUresult error = AskStatus(Client::Get().session(), message); error != CUDA_SUCCESS) return error;
+  if (exec == nullptr) {
+    Adopt(node, from);
+  } else {
+    std::lock_guard lock(exec->mutex);
+    std::erase(exec->host_copies, node->host_copy);
+    if (from.host_copy != nullptr) exec->host_copies.push_back(from.host_copy);
+  }
+  return CUDA_SUCCESS;
+}
+
+CUresult EventNode(CUgraphNodeType type, CUevent event, NodeMessage* to) {
+  if (const CUresult error = CheckObject(event, Kind::kEvent); error != CUDA_SUCCESS) return error;
+  to->parameters.kind = type;
+  to->parameters.event = event->id;
+  return CUDA_SUCCESS;
+}
+
+/// Lists of nodes. `total`: how many there are.
+CUresult List(uint32_t which, CUgraph graph, CUgraphNode node, std::vector<CUgraphNode>* nodes,
+              std::vector<CUgraphNode>* to) {
+  for (size_t names = 16;;) {
+    NodeNames given(names);
+    cuda::GetNodes message;
+    message.list = which;
+    message.graph = graph->id;
+    if (node != nullptr) message.node = node->id;
+    message.names = given.names();
+    Answer<cuda::Nodes> answer;
+    if (const CUresult error = answer.Ask(Client::Get().session(), message); error != CUDA_SUCCESS) return error;
+    const auto take = [&](const wire::ArrayView<wire::Id>& ids, std::vector<CUgraphNode>* into) {
+      into->clear();
+      for (size_t i = 0; i < ids.size(); ++i) {
+        given.Used(ids[i]);
+        into->push_back(NodeOf(graph, ids[i]));
+      }
+    };
+    take(answer->nodes, nodes);
+    if (to != nullptr) take(answer->to, to);
+    if (nodes->size() >= answer->total || answer->total > 65536 || names > 65536) return CUDA_SUCCESS;
+    names = 2 * size_t{answer->total};
+  }
+}
+
+/// Answers as the API does: with an array as many as fit, without one their number.
+CUresult Give(const std::vector<CUgraphNode>& nodes, CUgraphNode* result, size_t* count) {
+  if (count == nullptr) return CUDA_ERROR_INVALID_VALUE;
+  if (result != nullptr) {
+    for (size_t i = 0; i < *count; ++i) result[i] = i < nodes.size() ? nodes[i] : nullptr;
+    *count = std::min(*count, nodes.size());
+  } else {
+    *count = nodes.size();
+  }
+  return CUDA_SUCCESS;
+}
+
+CUresult Neighbours(uint32_t which, CUgraphNode node, CUgraphNode* result, size_t* count) {
+  if (const CUresult error = Check(node); error != CUDA_SUCCESS) return error;
+  std::vector<CUgraphNode> nodes;
+  if (const CUresult error = List(which, node->graph, node, &nodes, nullptr); error != CUDA_SUCCESS) return error;
+  return Give(nodes, result, count);
+}
+
+CUresult Connect(CUgraph graph, const CUgraphNode* from, const CUgraphNode* to, size_t count, bool add) {
+  if (const CUresult error = Check(graph); error != CUDA_SUCCESS) return error;
+  std::vector<wire::Id> from_ids;
+  std::vector<wire::Id> to_ids;
+  if (const CUresult error = Ids(from, count, &from_ids); error != CUDA_SUCCESS) return error;
+  if (const CUresult error = Ids(to, count, &to_ids); error != CUDA_SUCCESS) return error;
+  cuda::SetDependencies message;
+  message.graph = graph->id;
+  message.from = View(from_ids);
+  message.to = View(to_ids);
+  message.add = add ? 1 : 0;
+  return AskStatus(Client::Get().session(), message);
+}
+
+CUresult Edges(CUgraph graph, CUgraphNode* from, CUgraphNode* to, size_t* count) {
+  if (const CUresult error = Check(graph); error != CUDA_SUCCESS) return error;
+  if (count == nullptr || (from == nullptr) != (to == nullptr)) return CUDA_ERROR_INVALID_VALUE;
+  std::vector<CUgraphNode> sources;
+  std::vector<CUgraphNode> targets;
+  if (const CUresult error = List(2, graph, nullptr, &sources, &targets); error != CUDA_SUCCESS) return error;
+  size_t room = *count;
+  if (const CUresult error = Give(sources, from, count); error != CUDA_SUCCESS) return error;
+  return Give(targets, to, from != nullptr ? &room : count);
+}
+
+/// CUDA_KERNEL_NODE_PARAMS of CUDA 11, whose fields the newer one begins with.
+CUDA_KERNEL_NODE_PARAMS Newer(const CUDA_KERNEL_NODE_PARAMS_v1& from) {
+  CUDA_KERNEL_NODE_PARAMS to{};
+  to.func = from.func;
+  to.gridDimX = from.gridDimX;
+  to.gridDimY = from.gridDimY;
+  to.gridDimZ = from.gridDimZ;
+  to.blockDimX = from.blockDimX;
+  to.blockDimY = from.blockDimY;
+  to.blockDimZ = from.blockDimZ;
+  to.sharedMemBytes = from.sharedMemBytes;
+  to.kernelParams = from.kernelParams;
+  to.extra = from.extra;
+  return to;
+}
+
+}  // namespace
+
+// ---------------------------------------------------------------------- adding
+
+CUresult CUDAAPI cuGraphAddKernelNode_v2(CUgraphNode* node, CUgraph graph, const CUgraphNode* dependencies,
+                                         size_t count, const CUDA_KERNEL_NODE_PARAMS* params) {
+  if (params == nullptr) return CUDA_ERROR_INVALID_VALUE;
+  NodeMessage message;
+  const CUresult error = KernelNode(*params, &message);
+  return error != CUDA_SUCCESS ? error : Add(node, graph, dependencies, count, message);
+}
+
+CUresult CUDAAPI cuGraphAddKernelNode(CUgraphNode* node, CUgraph graph, const CUgraphNode* dependencies, size_t count,
+                                      const CUDA_KERNEL_NODE_PARAMS_v1* params) {
+  if (params == nullptr) return CUDA_ERROR_INVALID_VALUE;
+  const CUDA_KERNEL_NODE_PARAMS newer = Newer(*params);
+  return cuGraphAddKernelNode_v2(node, graph, dependencies, count, &newer);
+}
+
+CUresult CUDAAPI cuGraphAddMemcpyNode(CUgraphNode* node, CUgraph graph, const CUgraphNode* dependencies, size_t count,
+                                      const CUDA_MEMCPY3D* params, CUcontext context) {
+  if (params == nullptr) return CUDA_ERROR_INVALID_VALUE;
+  NodeMessage message;
+  const CUresult error = CopyNode(*params, context, &message);
+  return error != CUDA_SUCCESS ? error : Add(node, graph, dependencies, count, message);
+}
+
+CUresult CUDAAPI cuGraphAddMemsetNode(CUgraphNode* node, CUgraph graph, const CUgraphNode* dependencies, size_t count,
+                                      const CUDA_MEMSET_NODE_PARAMS* params, CUcontext context) {
+  if (params == nullptr) return CUDA_ERROR_INVALID_VALUE;
+  NodeMessage message;
+  const CUresult error = MemsetNode(*params, context, &message);
+  return error != CUDA_SUCCESS ? error : Add(node, graph, dependencies, count, message);
+}
+
+CUresult CUDAAPI cuGraphAddHostNode(CUgraphNode* node, CUgraph graph, const CUgraphNode* dependencies, size_t count,
+                                    const CUDA_HOST_NODE_PARAMS* params) {
+  if (params == nullptr) return CUDA_ERROR_INVALID_VALUE;
+  if (const CUresult error = Check(graph); error != CUDA_SUCCESS) return error;
+  NodeMessage message;
+  CUresult error = HostNode(*params, &message);
+  if (error != CUDA_SUCCESS) return error;
+  error = Add(node, graph, dependencies, count, message);
+  if (error == CUDA_SUCCESS) {
+    (*node)->host = *params;
+  } else {
+    HostFunctions::Get().Forget(message.parameters.callback);
+  }
+  return error;
+}
+
+CUresult CUDAAPI cuGraphAddChildGraphNode(CUgraphNode* node, CUgraph graph, const CUgraphNode* dependencies,
+                                          size_t count, CUgraph child) {
+  if (const CUresult error = Check(child); error != CUDA_SUCCESS) return error;
+  NodeMessage message;
+  message.parameters.kind = CU_GRAPH_NODE_TYPE_GRAPH;
+  message.parameters.graph = child->id;
+  if (const CUresult error = Add(node, graph, dependencies, count, message); error != CUDA_SUCCESS) return error;
+  HostCopies copies;
+  {
+    std::lock_guard lock(child->mutex);
+    copies = child->host_copies;
+  }
+  std::lock_guard lock(graph->mutex);
+  graph->host_copies.insert(graph->host_copies.end(), copies.begin(), copies.end());
+  return CUDA_SUCCESS;
+}
+
+CUresult CUDAAPI cuGraphAddEmptyNode(CUgraphNode* node, CUgraph graph, const CUgraphNode* dependencies, size_t count) {
+  NodeMessage message;
+  message.parameters.kind = CU_GRAPH_NODE_TYPE_EMPTY;
+  return Add(node, graph, dependencies, count, message);
+}
+
+CUresult CUDAAPI cuGraphAddEventRecordNode(CUgraphNode* node, CUgraph graph, const CUgraphNode* dependencies,
+                                           size_t count, CUevent event) {
+  if (const CUresult error = Check(graph); error != CUDA_SUCCESS) return error;
+  NodeMessage message;
+  const CUresult error = EventNode(CU_GRAPH_NODE_TYPE_EVENT_RECORD, event, &message);
+  return error != CUDA_SUCCESS ? error : Add(node, graph, dependencies, count, message);
+}
+
+CUresult CUDAAPI cuGraphAddEventWaitNode(CUgraphNode* node, CUgraph graph, const CUgraphNode* dependencies,
+                                         size_t count, CUevent event) {
+  if (const CUresult error = Check(graph); error != CUDA_SUCCESS) return error;
+  NodeMessage message;
+  const CUresult error = EventNode(CU_GRAPH_NODE_TYPE_WAIT_EVENT, event, &message);
+  return error != CUDA_SUCCESS ? error : Add(node, graph, dependencies, count, message);
+}
+
+CUresult CUDAAPI cuGraphAddMemFreeNode(CUgraphNode* node, CUgraph graph, const CUgraphNode* dependencies, size_t count,
+                                       CUdeviceptr address) {
+  NodeMessage message;
+  message.parameters.kind = CU_GRAPH_NODE_TYPE_MEM_FREE;
+  message.parameters.address = address;
+  return Add(node, graph, dependencies, count, message);
+}
+
+CUresult CUDAAPI cuGraphAddMemAllocNode(CUgraphNode* result, CUgraph graph, const CUgraphNode* dependencies,
+                                        size_t count, CUDA_MEM_ALLOC_NODE_PARAMS* params) {
+  if (const CUresult error = Check(graph); error != CUDA_SUCCESS) return error;
+  if (result == nullptr || params == nullptr || params->bytesize == 0) return CUDA_ERROR_INVALID_VALUE;
+  if (params->poolProps.location.type != CU_MEM_LOCATION_TYPE_DEVICE ||
+      Client::Get().device(params->poolProps.location.id) == nullptr) {
+    return CUDA_ERROR_INVALID_VALUE;
+  }
+  std::vector<wire::Id> ids;
+  if (const CUresult error = Ids(dependencies, count, &ids); error != CUDA_SUCCESS) return error;
+  CUgraphNode node = NewNode(graph, CU_GRAPH_NODE_TYPE_MEM_ALLOC);
+  cuda::AddAllocationNode message;
+  message.node = node->id;
+  message.graph = graph->id;
+  message.dependencies = View(ids);
+  message.device = static_cast<uint32_t>(params->poolProps.location.id);
+  message.size = params->bytesize;
+  Answer<cuda::Address> answer;
+  if (const CUresult error = answer.Ask(Client::Get().session(), message); error != CUDA_SUCCESS) {
+    Forget(node);
+    return error;
+  }
+  params->dptr = answer->address;
+  PointerRange range;
+  range.begin = answer->address;
+  range.size = params->bytesize;
+  range.kind = PointerKind::kPool;
+  range.device = params->poolProps.location.id;
+  Client::Get().pointers().Add(range);
+  *result = node;
+  return CUDA_SUCCESS;
+}
+
+CUresult CUDAAPI cuGraphAddNode_v2(CUgraphNode* node, CUgraph graph, const CUgraphNode* dependencies,
+                                   const CUgraphEdgeData* edges, size_t count, CUgraphNodeParams* params) {
+  if (params == nullptr) return CUDA_ERROR_INVALID_VALUE;
+  // Edges with data (programmatic launch) are not carried; those without say nothing.
+  for (size_t i = 0; edges != nullptr && i < count; ++i) {
+    if (edges[i].type != 0 || edges[i].from_port != 0 || edges[i].to_port != 0) return CUDA_ERROR_NOT_SUPPORTED;
+  }
+  switch (params->type) {
+    case CU_GRAPH_NODE_TYPE_KERNEL: {
+      CUDA_KERNEL_NODE_PARAMS kernel{};
+      kernel.func = params->kernel.func;
+      kernel.kern = params->kernel.kern;
+      kernel.ctx = params->kernel.ctx;
+      kernel.gridDimX = params->kernel.gridDimX;
+      kernel.gridDimY = params->kernel.gridDimY;
+      kernel.gridDimZ = params->kernel.gridDimZ;
+      kernel.blockDimX = params->kernel.blockDimX;
+      kernel.blockDimY = params->kernel.blockDimY;
+      kernel.blockDimZ = params->kernel.blockDimZ;
+      kernel.sharedMemBytes = params->kernel.sharedMemBytes;
+      kernel.kernelParams = params->kernel.kernelParams;
+      kernel.extra = params->kernel.extra;
+      return cuGraphAddKernelNode_v2(node, graph, dependencies, count, &kernel);
+    }
+    case CU_GRAPH_NODE_TYPE_MEMCPY:
+      return cuGraphAddMemcpyNode(node, graph, dependencies, count, &params->memcpy.copyParams, params->memcpy.copyCtx);
+    case CU_GRAPH_NODE_TYPE_MEMSET: {
+      CUDA_MEMSET_NODE_PARAMS memset{};
+      memset.dst = params->memset.dst;
+      memset.pitch = params->memset.pitch;
+      memset.value = params->memset.value;
+      memset.elementSize = params->memset.elementSize;
+      memset.width = params->memset.width;
+      memset.height = params->memset.height;
+      return cuGraphAddMemsetNode(node, graph, dependencies, count, &memset, params->memset.ctx);
+    }
+    case CU_GRAPH_NODE_TYPE_HOST: {
+      CUDA_HOST_NODE_PARAMS host{};
+      host.fn = params->host.fn;
+      host.userData = params->host.userData;
+      return cuGraphAddHostNode(node, graph, dependencies, count, &host);
+    }
+    case CU_GRAPH_NODE_TYPE_GRAPH:
+      return cuGraphAddChildGraphNode(node, graph, dependencies, count, params->graph.graph);
+    case CU_GRAPH_NODE_TYPE_EMPTY:
+      return cuGraphAddEmptyNode(node, graph, dependencies, count);
+    case CU_GRAPH_NODE_TYPE_WAIT_EVENT:
+      return cuGraphAddEventWaitNode(node, graph, dependencies, count, params->eventWait.event);
+    case CU_GRAPH_NODE_TYPE_EVENT_RECORD:
+      return cuGraphAddEventRecordNode(node, graph, dependencies, count, params->eventRecord.event);
+    case CU_GRAPH_NODE_TYPE_MEM_FREE:
+      return cuGraphAddMemFreeNode(node, graph, dependencies, count, params->free.dptr);
+    case CU_GRAPH_NODE_TYPE_MEM_ALLOC: {
+      CUDA_MEM_ALLOC_NODE_PARAMS alloc{};
+      alloc.poolProps = params->alloc.poolProps;
+      alloc.bytesize = params->alloc.bytesize;
+      const CUresult error = cuGraphAddMemAllocNode(node, graph, dependencies, count, &alloc);
+      params->alloc.dptr = alloc.dptr;
+      return error;
+    }
+    default:
+      return CUDA_ERROR_NOT_SUPPORTED;
+  }
+}
+
+CUresult CUDAAPI cuGraphAddNode(CUgraphNode* node, CUgraph graph, const CUgraphNode* dependencies, size_t count,
+                                CUgraphNodeParams* params) {
+  return cuGraphAddNode_v2(node, graph, dependencies, nullptr, count, params);
+}
+
+// ---------------------------------------------------------------------- changing
+
+CUresult CUDAAPI cuGraphKernelNodeSetParams_v2(CUgraphNode node, const CUDA_KERNEL_NODE_PARAMS* params) {
+  if (params == nullptr) return CUDA_ERROR_INVALID_VALUE;
+  NodeMessage message;
+  const CUresult error = KernelNode(*params, &message);
+  return error != CUDA_SUCCESS ? error : Set(node, nullptr, message);
+}
+
+CUresult CUDAAPI cuGraphKernelNodeSetParams(CUgraphNode node, const CUDA_KERNEL_NODE_PARAMS_v1* params) {
+  if (params == nullptr) return CUDA_ERROR_INVALID_VALUE;
+  const CUDA_KERNEL_NODE_PARAMS newer = Newer(*params);
+  return cuGraphKernelNodeSetParams_v2(node, &newer);
+}
+
+CUresult CUDAAPI cuGraphExecKernelNodeSetParams_v2(CUgraphExec exec, CUgraphNode node,
+                                                   const CUDA_KERNEL_NODE_PARAMS* params) {
+  if (params == nullptr || exec == nullptr) return CUDA_ERROR_INVALID_VALUE;
+  NodeMessage message;
+  const CUresult error = KernelNode(*params, &message);
+  return error != CUDA_SUCCESS ? error : Set(node, exec, message);
+}
+
+CUresult CUDAAPI cuGraphExecKernelNodeSetParams(CUgraphExec exec, CUgraphNode node,
+                                                const CUDA_KERNEL_NODE_PARAMS_v1* params) {
+  if (params == nullptr) return CUDA_ERROR_INVALID_VALUE;
+  const CUDA_KERNEL_NODE_PARAMS newer = Newer(*params);
+  return cuGraphExecKernelNodeSetParams_v2(exec, node, &newer);
+}
+
+CUresult CUDAAPI cuGraphMemcpyNodeSetParams(CUgraphNode node, const CUDA_MEMCPY3D* params) {
+  if (params == nullptr) return CUDA_ERROR_INVALID_VALUE;
+  NodeMessage message;
+  const CUresult error = CopyNode(*params, nullptr, &message);
+  return error != CUDA_SUCCESS ? error : Set(node, nullptr, message);
+}
+
+CUresult CUDAAPI cuGraphExecMemcpyNodeSetParams(CUgraphExec exec, CUgraphNode node, const CUDA_MEMCPY3D* params,
+                                                CUcontext context) {
+  if (params == nullptr || exec == nullptr) return CUDA_ERROR_INVALID_VALUE;
+  NodeMessage message;
+  const CUresult error = CopyNode(*params, context, &message);
+  return error != CUDA_SUCCESS ? error : Set(node, exec, message);
+}
+
+CUresult CUDAAPI cuGraphMemsetNodeSetParams(CUgraphNode node, const CUDA_MEMSET_NODE_PARAMS* params) {
+  if (params == nullptr) return CUDA_ERROR_INVALID_VALUE;
+  NodeMessage message;
+  const CUresult error = MemsetNode(*params, nullptr, &message);
+  return error != CUDA_SUCCESS ? error : Set(node, nullptr, message);
+}
+
+CUresult CUDAAPI cuGraphExecMemsetNodeSetParams(CUgraphExec exec, CUgraphNode node,
+                                                const CUDA_MEMSET_NODE_PARAMS* params, CUcontext context) {
+  if (params == nullptr || exec == nullptr) return CUDA_ERROR_INVALID_VALUE;
+  NodeMessage message;
+  const CUresult error = MemsetNode(*params, context, &message);
+  return error != CUDA_SUCCESS ? error : Set(node, exec, message);
+}
+
+CUresult CUDAAPI cuGraphHostNodeSetParams(CUgraphNode node, const CUDA_HOST_NODE_PARAMS* params) {
+  if (params == nullptr) return CUDA_ERROR_INVALID_VALUE;
+  if (const CUresult error = Check(node); error != CUDA_SUCCESS) return error;
+  NodeMessage message;
+  if (const CUresult error = HostNode(*params, &message); error != CUDA_SUCCESS) return error;
+  const CUresult error = Set(node, nullptr, message);
+  if (error == CUDA_SUCCESS) node->host = *params;
+  return error;
+}
+
+CUresult CUDAAPI cuGraphExecHostNodeSetParams(CUgraphExec exec, CUgraphNode node, const CUDA_HOST_NODE_PARAMS* params) {
+  if (params == nullptr || exec == nullptr) return CUDA_ERROR_INVALID_VALUE;
+  if (const CUresult error = Check(node); error != CUDA_SUCCESS) return error;
+  NodeMessage message;
+  const CUresult error = HostNode(*params, &message);
+  return error != CUDA_SUCCESS ? error : Set(node, exec, message);
+}
+
+CUresult CUDAAPI cuGraphEventRecordNodeSetEvent(CUgraphNode node, CUevent event) {
+  if (const CUresult error = Check(node); error != CUDA_SUCCESS) return error;
+  NodeMessage message;
+  const CUresult error = EventNode(CU_GRAPH_NODE_TYPE_EVENT_RECORD, event, &message);
+  return error != CUDA_SUCCESS ? error : Set(node, nullptr, message);
+}
+
+CUresult CUDAAPI cuGraphEventWaitNodeSetEvent(CUgraphNode node, CUevent event) {
+  if (const CUresult error = Check(node); error != CUDA_SUCCESS) return error;
+  NodeMessage message;
+  const CUresult error = EventNode(CU_GRAPH_NODE_TYPE_WAIT_EVENT, event, &message);
+  return error != CUDA_SUCCESS ? error : Set(node, nullptr, message);
+}
+
+CUresult CUDAAPI cuGraphExecEventRecordNodeSetEvent(CUgraphExec exec, CUgraphNode node, CUevent event) {
+  if (const CUresult error = Check(node); error != CUDA_SUCCESS) return error;
+  if (exec == nullptr) return CUDA_ERROR_INVALID_VALUE;
+  NodeMessage message;
+  const CUresult error = EventNode(CU_GRAPH_NODE_TYPE_EVENT_RECORD, event, &message);
+  return error != CUDA_SUCCESS ? error : Set(node, exec, message);
+}
+
+CUresult CUDAAPI cuGraphExecEventWaitNodeSetEvent(CUgraphExec exec, CUgraphNode node, CUevent event) {
+  if (const CUresult error = Check(node); error != CUDA_SUCCESS) return error;
+  if (exec == nullptr) return CUDA_ERROR_INVALID_VALUE;
+  NodeMessage message;
+  const CUresult error = EventNode(CU_GRAPH_NODE_TYPE_WAIT_EVENT, event, &message);
+  return error != CUDA_SUCCESS ? error : Set(node, exec, message);
+}
+
+CUresult CUDAAPI cuGraphExecChildGraphNodeSetParams(CUgraphExec exec, CUgraphNode node, CUgraph child) {
+  if (const CUresult error = Check(node); error != CUDA_SUCCESS) return error;
+  if (const CUresult error = Check(child); error != CUDA_SUCCESS) return error;
+  if (exec == nullptr) return CUDA_ERROR_INVALID_VALUE;
+  NodeMessage message;
+  message.parameters.kind = CU_GRAPH_NODE_TYPE_GRAPH;
+  message.parameters.graph = child->id;
+  return Set(node, exec, message);
+}
+
+CUresult CUDAAPI cuGraphNodeSetEnabled(CUgraphExec exec, CUgraphNode node, unsigned int enabled) {
+  if (const CUresult error = Check(node); error != CUDA_SUCCESS) return error;
+  if (const CUresult error = CheckObject(exec, Kind::kGraphExec); error != CUDA_SUCCESS) return error;
+  cuda::EnableNode message;
+  message.exec = exec->id;
+  message.node = node->id;
+  message.enabled = enabled != 0 ? 1 : 0;
+  const CUresult error = AskStatus(Client::Get().session(), message);
+  if (error != CUDA_SUCCESS) return error;
+  std::lock_guard lock(exec->mutex);
+  if (enabled != 0) {
+    exec->disabled.erase(node->id.raw());
+  } else {
+    exec->disabled.insert(node->id.raw());
+  }
+  return CUDA_SUCCESS;
+}
+
+CUresult CUDAAPI cuGraphNodeGetEnabled(CUgraphExec exec, CUgraphNode node, unsigned int* enabled) {
+  if (const CUresult error = Check(node); error != CUDA_SUCCESS) return error;
+  if (const CUresult error = CheckObject(exec, Kind::kGraphExec); error != CUDA_SUCCESS) return error;
+  if (enabled == nullptr) return CUDA_ERROR_INVALID_VALUE;
+  std::lock_guard lock(exec->mutex);
+  *enabled = exec->disabled.count(node->id.raw()) == 0 ? 1 : 0;
+  return CUDA_SUCCESS;
+}
+
+CUresult CUDAAPI cuGraphDestroyNode(CUgraphNode node) {
+  if (const CUresult error = Check(node); error != CUDA_SUCCESS) return error;
+  cuda::Release message;
+  message.object = node->id;
+  const CUresult error = FromWire(Client::Get().session()->Send(message));
+  Forget(node);
+  return error;
+}
+
+// ---------------------------------------------------------------------- looking
+
+CUresult CUDAAPI cuGraphNodeGetType(CUgraphNode node, CUgraphNodeType* type) {
+  if (const CUresult error = Check(node); error != CUDA_SUCCESS) return error;
+  if (type == nullptr) return CUDA_ERROR_INVALID_VALUE;
+  if (!node->described) {
+    cuda::DescribeNode message;
+    message.node = node->id;
+    Answer<cuda::NodeReply> answer;
+    if (const CUresult error = answer.Ask(Client::Get().session(), message); error != CUDA_SUCCESS) return error;
+    node->type = static_cast<CUgraphNodeType>(answer->parameters.kind);
+    node->described = true;
+  }
+  *type = node->type;
+  return CUDA_SUCCESS;
+}
+
+CUresult CUDAAPI cuGraphHostNodeGetParams(CUgraphNode node, CUDA_HOST_NODE_PARAMS* params) {
+  if (const CUresult error = Check(node); error != CUDA_SUCCESS) return error;
+  if (params == nullptr || node->host.fn == nullptr) return CUDA_ERROR_INVALID_VALUE;
+  *params = node->host;
+  return CUDA_SUCCESS;
+}
+
+CUresult CUDAAPI cuGraphMemsetNodeGetParams(CUgraphNode node, CUDA_MEMSET_NODE_PARAMS* params) {
+  if (const CUresult error = Check(node); error != CUDA_SUCCESS) return error;
+  if (params == nullptr) return CUDA_ERROR_INVALID_VALUE;
+  cuda::DescribeNode message;
+  message.node = node->id;
+  Answer<cuda::NodeReply> answer;
+  if (const CUresult error = answer.Ask(Client::Get().session(), message); error != CUDA_SUCCESS) return error;
+  const cuda::NodeParameters& from = answer->parameters;
+  if (from.kind != CU_GRAPH_NODE_TYPE_MEMSET) return CUDA_ERROR_INVALID_VALUE;
+  *params = {};
+  params->dst = from.address;
+  params->pitch = from.pitch;
+  params->value = from.value;
+  params->elementSize = from.element;
+  params->width = from.width;
+  params->height = from.height;
+  return CUDA_SUCCESS;
+}
+
+CUresult CUDAAPI cuGraphGetNodes(CUgraph graph, CUgraphNode* result, size_t* count) {
+  if (const CUresult error = Check(graph); error != CUDA_SUCCESS) return error;
+  std::vector<CUgraphNode> nodes;
+  if (const CUresult error = List(0, graph, nullptr, &nodes, nullptr); error != CUDA_SUCCESS) return error;
+  return Give(nodes, result, count);
+}
+
+CUresult CUDAAPI cuGraphGetRootNodes(CUgraph graph, CUgraphNode* result, size_t* count) {
+  if (const CUresult error = Check(graph); error != CUDA_SUCCESS) return error;
+  std::vector<CUgraphNode> nodes;
+  if (const CUresult error = List(1, graph, nullptr, &nodes, nullptr); error != CUDA_SUCCESS) return error;
+  return Give(nodes, result, count);
+}
+
+CUresult CUDAAPI cuGraphGetEdges(CUgraph graph, CUgraphNode* from, CUgraphNode* to, size_t* count) {
+  return Edges(graph, from, to, count);
+}
+
+CUresult CUDAAPI cuGraphGetEdges_v2(CUgraph graph, CUgraphNode* from, CUgraphNode* to, CUgraphEdgeData* data,
+                                    size_t* count) {
+  const CUresult error = Edges(graph, from, to, count);
+  if (error == CUDA_SUCCESS && data != nullptr && from != nullptr) std::fill_n(data, *count, CUgraphEdgeData{});
+  return error;
+}
+
+CUresult CUDAAPI cuGraphNodeGetDependencies(CUgraphNode node, CUgraphNode* result, size_t* count) {
+  return Neighbours(3, node, result, count);
+}
+CUresult CUDAAPI cuGraphNodeGetDependentNodes(CUgraphNode node, CUgraphNode* result, size_t* count) {
+  return Neighbours(4, node, result, count);
+}
+CUresult CUDAAPI cuGraphNodeGetDependencies_v2(CUgraphNode node, CUgraphNode* result, CUgraphEdgeData* data,
+                                               size_t* count) {
+  const CUresult error = Neighbours(3, node, result, count);
+  if (error == CUDA_SUCCESS && data != nullptr && result != nullptr) std::fill_n(data, *count, CUgraphEdgeData{});
+  return error;
+}
+CUresult CUDAAPI cuGraphNodeGetDependentNodes_v2(CUgraphNode node, CUgraphNode* result, CUgraphEdgeData* data,
+                                                 size_t* count) {
+  const CUresult error = Neighbours(4, node, result, count);
+  if (error == CUDA_SUCCESS && data != nullptr && result != nullptr) std::fill_n(data, *count, CUgraphEdgeData{});
+  return error;
+}
+
+CUresult CUDAAPI cuGraphAddDependencies(CUgraph graph, const CUgraphNode* from, const CUgraphNode* to, size_t count) {
+  return Connect(graph, from, to, count, /*add=*/true);
+}
+CUresult CUDAAPI cuGraphRemoveDependencies(CUgraph graph, const CUgraphNode* from, const CUgraphNode* to,
+                                           size_t count) {
+  return Connect(graph, from, to, count, /*add=*/false);
+}
+CUresult CUDAAPI cuGraphAddDependencies_v2(CUgraph graph, const CUgraphNode* from, const CUgraphNode* to,
+                                           const CUgraphEdgeData* data, size_t count) {
+  return data != nullptr ? CUDA_ERROR_NOT_SUPPORTED : Connect(graph, from, to, count, /*add=*/true);
+}
+CUresult CUDAAPI cuGraphRemoveDependencies_v2(CUgraph graph, const CUgraphNode* from, const CUgraphNode* to,
+                                              const CUgraphEdgeData* data, size_t count) {
+  return data != nullptr ? CUDA_ERROR_NOT_SUPPORTED : Connect(graph, from, to, count, /*add=*/false);
+}
+
+CUresult CUDAAPI cuGraphNodeFindInClone(CUgraphNode* result, CUgraphNode original, CUgraph clone) {
+  if (const CUresult error = Check(original); error != CUDA_SUCCESS) return error;
+  if (const CUresult error = Check(clone); error != CUDA_SUCCESS) return error;
+  if (result == nullptr) return CUDA_ERROR_INVALID_VALUE;
+  CUgraphNode node = NewNode(clone, original->type);
+  node->described = original->described;
+  node->host = original->host;
+  node->host_copy = original->host_copy;
+  cuda::FindNodeInClone message;
+  message.node = node->id;
+  message.original = original->id;
+  message.clone = clone->id;
+  if (const CUresult error = AskStatus(Client::Get().session(), message); error != CUDA_SUCCESS) {
+    Forget(node);
+    return error;
+  }
+  *result = node;
+  return CUDA_SUCCESS;
+}

@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "interposer/cuda/node_parameters.h"
+
+#include "interposer/cuda/host_functions.h"
+#include "interposer/cuda/module.h"
+
+namespace hawser::cu {
+namespace {
+
+/// The node's context; null means the current one.
+CUresult ContextOf(CUcontext context, CUctx_st** result) {
+  if (context == nullptr) return CurrentContext(result);
+  *result = context;
+  return CheckContext(context);
+}
+
+}  // namespace
+
+CUresult KernelNode(const CUDA_KERNEL_NODE_PARAMS& from, NodeMessage* to) {
+  CUctx_st* context = nullptr;
+  if (const CUresult error = ContextOf(from.ctx, &context); error != CUDA_SUCCESS) return error;
+  FunctionBase* function = nullptr;
+  const void* handle = from.func != nullptr ? static_cast<const void*>(from.func) : static_cast<const void*>(from.kern);
+  if (const CUresult error = CheckFunction(handle, &function); error != CUDA_SUCCESS) return error;
+  cuda::NodeParameters& node = to->parameters;
+  node.kind = CU_GRAPH_NODE_TYPE_KERNEL;
+  node.context = context->id;
+  node.function = function->id;
+  node.grid = {from.gridDimX, from.gridDimY, from.gridDimZ};
+  node.block = {from.blockDimX, from.blockDimY, from.blockDimZ};
+  node.shared = from.sharedMemBytes;
+  const LaunchLimits limits = LimitsOf(*Client::Get().device(context->device), *function);
+  if (const CUresult error = CheckShape(limits, node.grid, node.block, node.shared); error != CUDA_SUCCESS) {
+    return error;
+  }
+  const CUresult error = to->packed.Pack(*function, from.kernelParams, from.extra);
+  node.parameters = to->packed.bytes();
+  return error;
+}
+
+CUresult CopyNode(const CUDA_MEMCPY3D& from, CUcontext handle, NodeMessage* to) {
+  CUctx_st* context = nullptr;
+  if (const CUresult error = ContextOf(handle, &context); error != CUDA_SUCCESS) return error;
+  CUDA_MEMCPY3D copy = from;
+  if (copy.WidthInBytes == 0 || copy.Height == 0 || copy.Depth == 0) return CUDA_ERROR_INVALID_VALUE;
+  RegionSide destination;
+  RegionSide source;
+  if (const CUresult error = Destination(copy, &destination); error != CUDA_SUCCESS) return error;
+  if (const CUresult error = Source(copy, &source); error != CUDA_SUCCESS) return error;
+  if (destination.host && source.host) return CUDA_ERROR_NOT_SUPPORTED;
+  for (RegionSide* side : {&destination, &source}) {
+    if (!side->host || side->in_heap) continue;
+    const CUresult error = MakeHostCopy(context, side->memory, side == &destination, &to->host_copy);
+    if (error != CUDA_SUCCESS) return error;
+    side->wire = SideOf(*to->host_copy);
+  }
+  cuda::NodeParameters& node = to->parameters;
+  node.kind = CU_GRAPH_NODE_TYPE_MEMCPY;
+  node.context = context->id;
+  node.destination = destination.wire;
+  node.source = source.wire;
+  node.width = copy.WidthInBytes;
+  node.height = copy.Height;
+  node.depth = copy.Depth;
+  return CUDA_SUCCESS;
+}
+
+CUresult MemsetNode(const CUDA_MEMSET_NODE_PARAMS& from, CUcontext handle, NodeMessage* to) {
+  CUctx_st* context = nullptr;
+  if (const CUresult error = ContextOf(handle, &context); error != CUDA_SUCCESS) return error;
+  if (from.elementSize != 1 && from.elementSize != 2 && from.elementSize != 4) return CUDA_ERROR_INVALID_VALUE;
+  if (from.dst == 0 || from.width == 0 || from.height == 0) return CUDA_ERROR_INVALID_VALUE;
+  cuda::NodeParameters& node = to->parameters;
+  node.kind = CU_GRAPH_NODE_TYPE_MEMSET;
+  node.context = context->id;
+  node.address = from.dst;
+  node.pitch = from.pitch;
+  node.element = from.elementSize;
+  node.value = from.value;
+  node.width = from.width;
+  node.height = from.height;
+  return CUDA_SUCCESS;
+}
+
+CUresult HostNode(const CUDA_HOST_NODE_PARAMS& from, NodeMessage* to) {
+  if (from.fn == nullptr) return CUDA_ERROR_INVALID_VALUE;
+  to->parameters.kind = CU_GRAPH_NODE_TYPE_HOST;
+  to->parameters.callback = HostFunctions::Get().Add(
+      [function = from.fn, data = from.userData](CUresult) { function(data); }, {}, /*often=*/true);
+  return CUDA_SUCCESS;
+}
+
+}  // namespace hawser::cu

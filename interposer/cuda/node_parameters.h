@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: Apache-2.0
+// Parameters of graph nodes between C and the wire.
+#ifndef HAWSER_INTERPOSER_CUDA_NODE_PARAMETERS_H_
+#define HAWSER_INTERPOSER_CUDA_NODE_PARAMETERS_H_
+
+#include "interposer/cuda/copy_region.h"
+#include "interposer/cuda/graph.h"
+#include "interposer/cuda/launch_packer.h"
+
+namespace hawser::cu {
+
+/// Parameters as they travel, with what they point to.
+struct NodeMessage {
+  cuda::NodeParameters parameters;
+  ParameterBlock packed;
+  std::shared_ptr<HostCopy> host_copy;  ///< A copy with pageable memory.
+};
+
+CUresult KernelNode(const CUDA_KERNEL_NODE_PARAMS& from, NodeMessage* to);
+CUresult CopyNode(const CUDA_MEMCPY3D& from, CUcontext context, NodeMessage* to);
+CUresult MemsetNode(const CUDA_MEMSET_NODE_PARAMS& from, CUcontext context, NodeMessage* to);
+/// Registers the function; the name goes into `callback`.
+CUresult HostNode(const CUDA_HOST_NODE_PARAMS& from, NodeMessage* to);
+
+}  // namespace hawser::cu
+
+#endif  // HAWSER_INTERPOSER_CUDA_NODE_PARAMETERS_H_

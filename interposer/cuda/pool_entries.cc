@@ -1,0 +1,230 @@
+// SPDX-License-Identifier: Apache-2.0
+// Stream-ordered allocation and its pools.
+#include <cstring>
+
+#include "interposer/cuda/entry.h"
+#include "interposer/cuda/pool.h"
+
+using namespace hawser;      // NOLINT(google-build-using-namespace): entry points live outside of namespaces.
+using namespace hawser::cu;  // NOLINT(google-build-using-namespace)
+
+namespace {
+
+CUresult FindDevice(CUdevice ordinal, Device** device) {
+  if (const CUresult error = Client::Get().Check(); error != CUDA_SUCCESS) return error;
+  *device = Client::Get().device(ordinal);
+  return *device != nullptr ? CUDA_SUCCESS : CUDA_ERROR_INVALID_DEVICE;
+}
+
+CUresult Check(CUmemoryPool pool) {
+  if (const CUresult error = Client::Get().Check(); error != CUDA_SUCCESS) return error;
+  return CheckObject(pool, Kind::kPool);
+}
+
+CUmemPoolHandle_st* NewPool(int device) {
+  auto* pool =
+      new CUmemPoolHandle_st(Kind::kPool, Client::Get().session()->NewId(static_cast<uint8_t>(cuda::Handle::kPool)));
+  pool->device = device;
+  Registry::Get().Add(pool);
+  return pool;
+}
+
+/// The device's default pool has one handle for the whole process.
+CUresult DefaultPool(Device* device, CUmemPoolHandle_st** pool) {
+  std::lock_guard lock(device->mutex);
+  if (device->default_pool == nullptr) {
+    device->default_pool = NewPool(device->ordinal);
+    device->default_pool->is_default = true;
+    cuda::CreatePool message;
+    message.pool = device->default_pool->id;
+    message.device = static_cast<uint32_t>(device->ordinal);
+    message.which = 1;
+    const int32_t error = Client::Get().session()->Send(message);
+    if (error != 0) return FromWire(error);
+  }
+  *pool = device->default_pool;
+  return CUDA_SUCCESS;
+}
+
+CUresult Allocate(CUdeviceptr* result, size_t size, CUmemPoolHandle_st* pool, CUstream handle) {
+  StreamCommand command;
+  if (const CUresult error = command.Begin(handle); error != CUDA_SUCCESS) return error;
+  if (result == nullptr || size == 0) return CUDA_ERROR_INVALID_VALUE;
+  cuda::AllocateAsync message;
+  command.Address(message);
+  if (pool != nullptr) message.pool = pool->id;
+  message.size = size;
+  Answer<cuda::Address> answer;
+  command.stream()->submitted.fetch_add(1, std::memory_order_relaxed);
+  if (const CUresult error = answer.Ask(command.session(), message); error != CUDA_SUCCESS) return error;
+  PointerRange range;
+  range.begin = answer->address;
+  range.size = size;
+  range.kind = PointerKind::kPool;
+  range.device = pool != nullptr ? pool->device : command.context()->device;
+  range.context = command.context()->id.raw();
+  Client::Get().pointers().Add(range);
+  *result = answer->address;
+  return CUDA_SUCCESS;
+}
+
+bool IsWide(CUmemPool_attribute attribute) { return attribute >= CU_MEMPOOL_ATTR_RELEASE_THRESHOLD; }
+
+}  // namespace
+
+CUresult CUDAAPI cuDeviceGetDefaultMemPool(CUmemoryPool* pool, CUdevice ordinal) {
+  Device* device = nullptr;
+  if (const CUresult error = FindDevice(ordinal, &device); error != CUDA_SUCCESS) return error;
+  return pool == nullptr ? CUDA_ERROR_INVALID_VALUE : DefaultPool(device, pool);
+}
+
+CUresult CUDAAPI cuDeviceGetMemPool(CUmemoryPool* pool, CUdevice ordinal) {
+  Device* device = nullptr;
+  if (const CUresult error = FindDevice(ordinal, &device); error != CUDA_SUCCESS) return error;
+  if (pool == nullptr) return CUDA_ERROR_INVALID_VALUE;
+  {
+    std::lock_guard lock(device->mutex);
+    *pool = device->current_pool;
+  }
+  return *pool != nullptr && (*pool)->kind == Kind::kPool ? CUDA_SUCCESS : DefaultPool(device, pool);
+}
+
+CUresult CUDAAPI cuDeviceSetMemPool(CUdevice ordinal, CUmemoryPool pool) {
+  Device* device = nullptr;
+  if (const CUresult error = FindDevice(ordinal, &device); error != CUDA_SUCCESS) return error;
+  if (const CUresult error = Check(pool); error != CUDA_SUCCESS) return error;
+  std::lock_guard lock(device->mutex);
+  device->current_pool = pool;
+  cuda::SetPool message;
+  message.device = static_cast<uint32_t>(ordinal);
+  message.pool = pool->id;
+  return FromWire(Client::Get().session()->Send(message));
+}
+
+CUresult CUDAAPI cuMemPoolCreate(CUmemoryPool* result, const CUmemPoolProps* properties) {
+  if (const CUresult error = Client::Get().Check(); error != CUDA_SUCCESS) return error;
+  if (result == nullptr || properties == nullptr) return CUDA_ERROR_INVALID_VALUE;
+  if (properties->allocType != CU_MEM_ALLOCATION_TYPE_PINNED ||
+      properties->location.type != CU_MEM_LOCATION_TYPE_DEVICE) {
+    return CUDA_ERROR_NOT_SUPPORTED;
+  }
+  if (properties->handleTypes != CU_MEM_HANDLE_TYPE_NONE) return CUDA_ERROR_NOT_SUPPORTED;
+  if (Client::Get().device(properties->location.id) == nullptr) return CUDA_ERROR_INVALID_DEVICE;
+  CUmemPoolHandle_st* pool = NewPool(properties->location.id);
+  cuda::CreatePool message;
+  message.pool = pool->id;
+  message.device = static_cast<uint32_t>(pool->device);
+  message.max_size = properties->maxSize;
+  message.usage = properties->usage;
+  *result = pool;
+  return FromWire(Client::Get().session()->Send(message));
+}
+
+CUresult CUDAAPI cuMemPoolDestroy(CUmemoryPool pool) {
+  if (const CUresult error = Client::Get().Check(); error != CUDA_SUCCESS) return error;
+  if (pool == nullptr || pool->kind != Kind::kPool || pool->is_default) return CUDA_ERROR_INVALID_VALUE;
+  Device* device = Client::Get().device(pool->device);
+  {
+    std::lock_guard lock(device->mutex);
+    if (device->current_pool == pool) device->current_pool = nullptr;
+  }
+  cuda::Release message;
+  message.object = pool->id;
+  const int32_t error = Client::Get().session()->Send(message);
+  const wire::Id id = pool->id;
+  Registry::Get().Bury(pool);
+  Client::Get().session()->FreeId(id);
+  return FromWire(error);
+}
+
+CUresult CUDAAPI cuMemPoolSetAttribute(CUmemoryPool pool, CUmemPool_attribute attribute, void* value) {
+  if (const CUresult error = Check(pool); error != CUDA_SUCCESS) return error;
+  if (value == nullptr) return CUDA_ERROR_INVALID_VALUE;
+  cuda::SetPoolAttribute message;
+  message.pool = pool->id;
+  message.attribute = attribute;
+  if (IsWide(attribute)) {
+    std::memcpy(&message.value, value, sizeof(message.value));
+  } else {
+    int number = 0;
+    std::memcpy(&number, value, sizeof(number));
+    message.value = static_cast<uint64_t>(number);
+  }
+  return AskStatus(Client::Get().session(), message);
+}
+
+CUresult CUDAAPI cuMemPoolGetAttribute(CUmemoryPool pool, CUmemPool_attribute attribute, void* value) {
+  if (const CUresult error = Check(pool); error != CUDA_SUCCESS) return error;
+  if (value == nullptr) return CUDA_ERROR_INVALID_VALUE;
+  cuda::GetPoolAttribute message;
+  message.pool = pool->id;
+  message.attribute = attribute;
+  Answer<cuda::Value> answer;
+  if (const CUresult error = answer.Ask(Client::Get().session(), message); error != CUDA_SUCCESS) return error;
+  if (IsWide(attribute)) {
+    std::memcpy(value, &answer->value, sizeof(answer->value));
+  } else {
+    const int number = static_cast<int>(answer->value);
+    std::memcpy(value, &number, sizeof(number));
+  }
+  return CUDA_SUCCESS;
+}
+
+CUresult CUDAAPI cuMemPoolTrimTo(CUmemoryPool pool, size_t keep) {
+  if (const CUresult error = Check(pool); error != CUDA_SUCCESS) return error;
+  cuda::TrimPool message;
+  message.pool = pool->id;
+  message.keep = keep;
+  return FromWire(Client::Get().session()->Send(message));
+}
+
+CUresult CUDAAPI cuMemPoolSetAccess(CUmemoryPool pool, const CUmemAccessDesc* map, size_t count) {
+  if (const CUresult error = Check(pool); error != CUDA_SUCCESS) return error;
+  if (count > 256 || (count != 0 && map == nullptr)) return CUDA_ERROR_INVALID_VALUE;
+  std::vector<uint32_t> devices;
+  std::vector<uint32_t> flags;
+  for (size_t i = 0; i < count; ++i) {
+    if (map[i].location.type != CU_MEM_LOCATION_TYPE_DEVICE) return CUDA_ERROR_INVALID_VALUE;
+    devices.push_back(static_cast<uint32_t>(map[i].location.id));
+    flags.push_back(map[i].flags);
+  }
+  cuda::SetPoolAccess message;
+  message.pool = pool->id;
+  message.devices = wire::ArrayView<uint32_t>(devices.data(), devices.size());
+  message.flags = wire::ArrayView<uint32_t>(flags.data(), flags.size());
+  return AskStatus(Client::Get().session(), message);
+}
+
+CUresult CUDAAPI cuMemPoolGetAccess(CUmemAccess_flags* flags, CUmemoryPool pool, CUmemLocation* location) {
+  if (const CUresult error = Check(pool); error != CUDA_SUCCESS) return error;
+  if (flags == nullptr || location == nullptr) return CUDA_ERROR_INVALID_VALUE;
+  cuda::Query message;
+  message.kind = 7;
+  message.object = pool->id;
+  message.device = static_cast<uint32_t>(location->id);
+  Answer<cuda::QueryReply> answer;
+  if (const CUresult error = answer.Ask(Client::Get().session(), message); error != CUDA_SUCCESS) return error;
+  if (answer->value.size() != sizeof(*flags)) return CUDA_ERROR_UNKNOWN;
+  std::memcpy(flags, answer->value.data(), sizeof(*flags));
+  return CUDA_SUCCESS;
+}
+
+CUresult CUDAAPI cuMemAllocAsync(CUdeviceptr* address, size_t size, CUstream stream) {
+  return Allocate(address, size, nullptr, stream);
+}
+
+CUresult CUDAAPI cuMemAllocFromPoolAsync(CUdeviceptr* address, size_t size, CUmemoryPool pool, CUstream stream) {
+  if (const CUresult error = Check(pool); error != CUDA_SUCCESS) return error;
+  return Allocate(address, size, pool, stream);
+}
+
+CUresult CUDAAPI cuMemFreeAsync(CUdeviceptr address, CUstream handle) {
+  StreamCommand command;
+  if (const CUresult error = command.Begin(handle); error != CUDA_SUCCESS) return error;
+  if (address == 0) return CUDA_SUCCESS;
+  const auto range = Client::Get().pointers().Remove(address, {PointerKind::kPool, PointerKind::kDevice});
+  if (!range) return CUDA_ERROR_INVALID_VALUE;
+  cuda::FreeAsync message;
+  message.address = address;
+  return command.Send(message);
+}
