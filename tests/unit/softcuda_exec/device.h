@@ -54,7 +54,8 @@ class Device {
  public:
   explicit Device(unsigned threads = 1) : engine_(threads) {}
   ~Device() {
-    for (const auto& [place, size] : blocks_) ::operator delete[](reinterpret_cast<void*>(place), std::align_val_t{256});
+    for (const auto& [place, size] : blocks_)
+      ::operator delete[](reinterpret_cast<void*>(place), std::align_val_t{256});
   }
   Device(const Device&) = delete;
   Device& operator=(const Device&) = delete;
