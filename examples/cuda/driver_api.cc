@@ -7,10 +7,10 @@
 
 #define CHECK(call)                                              \
   do {                                                           \
-    const CUresult result = (call);                              \
-    if (result != CUDA_SUCCESS) {                                \
+    const CUresult status = (call);                              \
+    if (status != CUDA_SUCCESS) {                                \
       const char* name = nullptr;                                \
-      cuGetErrorName(result, &name);                             \
+      cuGetErrorName(status, &name);                             \
       std::fprintf(stderr, "%s: %s\n", #call, name);             \
       std::exit(1);                                              \
     }                                                            \

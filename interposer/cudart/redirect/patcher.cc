@@ -58,9 +58,9 @@ bool Apply(const std::vector<Patch>& patches) {
   // Hardened systems refuse to run a page of a file that was written to: then its bytes are put back. A runtime's
   // functions lie together, so there is one range as a rule.
   for (const Range& range : ranges) {
+    if (!Protect(range, PROT_READ | PROT_WRITE)) return false;
     const std::vector<uint8_t> before(reinterpret_cast<const uint8_t*>(range.begin),
                                       reinterpret_cast<const uint8_t*>(range.end));
-    if (!Protect(range, PROT_READ | PROT_WRITE)) return false;
     for (const Patch& patch : patches) {
       if (patch.address >= range.begin && patch.address < range.end) Write(patch);
     }
