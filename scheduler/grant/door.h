@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: Apache-2.0
+// The scheduler's side of one worker's page. See page.h for the protocol.
+//
+// Threading: the scheduler's thread.
+#ifndef HAWSER_SCHEDULER_GRANT_DOOR_H_
+#define HAWSER_SCHEDULER_GRANT_DOOR_H_
+
+#include <atomic>
+#include <cstdint>
+
+#include "scheduler/core/scheduler.h"
+#include "scheduler/core/tenant.h"
+#include "scheduler/grant/bell.h"
+#include "scheduler/grant/page.h"
+
+namespace hawser::scheduler {
+
+template <template <typename> class Atomic>
+class BasicDoor {
+ public:
+  using Page = BasicGrantPage<Atomic>;
+
+  BasicDoor(Page& page, Bell& worker) : page_(page), worker_(worker) {}
+
+  void Give(const Grant& grant) {
+    epoch_ = grant.epoch;
+    page_.slice_ns.store(grant.slice_ns, std::memory_order_relaxed);
+    page_.cap_ns.store(grant.cap_ns, std::memory_order_relaxed);
+    page_.unit_ns.store(grant.unit_ns, std::memory_order_relaxed);
+    const GateMode mode = grant.kind == Grant::Kind::kOpen ? GateMode::kOpen : GateMode::kSlice;
+    page_.word.store(MakeWord(epoch_, mode), std::memory_order_seq_cst);
+    given_ = true;
+    revoked_ = false;
+    worker_.Ring();
+  }
+
+  void Revoke() {
+    page_.word.store(MakeWord(epoch_, GateMode::kRevoked), std::memory_order_seq_cst);
+    revoked_ = true;
+  }
+
+  /// Only while it has no grant.
+  void Stage() {
+    if (given_) return;
+    const GateMode mode = epoch_ == 0 ? GateMode::kClosed : GateMode::kRevoked;
+    page_.word.store(MakeWord(epoch_, mode) | kStagedFlag, std::memory_order_seq_cst);
+    worker_.Ring();
+  }
+
+  /// Whether it has work: something active, or somebody who waits.
+  bool HasWork() const {
+    return page_.demand.load(std::memory_order_seq_cst) != 0 ||
+           PiecesOf(page_.active.load(std::memory_order_seq_cst)) != 0;
+  }
+
+  /// Whether its grant has ended and nothing of it is active. Revokes first what is spent.
+  bool Drained() {
+    if (!given_) return false;
+    if (!revoked_) {
+      if (page_.spent_epoch.load(std::memory_order_seq_cst) != epoch_) return false;
+      Revoke();
+    }
+    if (PiecesOf(page_.active.load(std::memory_order_seq_cst)) != 0) return false;
+    given_ = false;
+    return true;
+  }
+
+  /// For the model check.
+  uint64_t Digest() const { return (given_ ? 2u : 0u) + (revoked_ ? 1u : 0u); }
+
+  WorkerFacts Facts() const {
+    WorkerFacts facts;
+    facts.used_ns = page_.used_ns.load(std::memory_order_relaxed);
+    facts.pending_ns = page_.pending_ns.load(std::memory_order_relaxed);
+    facts.pending_count = page_.pending_count.load(std::memory_order_relaxed);
+    facts.inflight_ns = EstimateOf(page_.active.load(std::memory_order_relaxed));
+    facts.oldest_arrival_ns = page_.oldest_arrival_ns.load(std::memory_order_relaxed);
+    facts.unit_ns = page_.next_unit_ns.load(std::memory_order_relaxed);
+    facts.last_unit_ns = page_.last_unit_ns.load(std::memory_order_relaxed);
+    facts.deadline_ns = page_.deadline_ns.load(std::memory_order_relaxed);
+    facts.mem_resident = page_.mem_resident.load(std::memory_order_relaxed);
+    facts.mem_total = page_.mem_total.load(std::memory_order_relaxed);
+    return facts;
+  }
+
+ private:
+  Page& page_;
+  Bell& worker_;
+  uint64_t epoch_ = 0;
+  bool given_ = false;
+  bool revoked_ = false;
+};
+
+}  // namespace hawser::scheduler
+
+#endif  // HAWSER_SCHEDULER_GRANT_DOOR_H_

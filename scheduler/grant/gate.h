@@ -1,0 +1,158 @@
+// SPDX-License-Identifier: Apache-2.0
+// The worker's side of a grant: what every launch passes. See page.h for the protocol.
+//
+// Threading: Enter(), TryEnter() and the demand functions from one thread, the one that submits. Leave() from any
+// thread.
+#ifndef HAWSER_SCHEDULER_GRANT_GATE_H_
+#define HAWSER_SCHEDULER_GRANT_GATE_H_
+
+#include <atomic>
+#include <chrono>
+#include <cstdint>
+
+#include "scheduler/grant/bell.h"
+#include "scheduler/grant/page.h"
+
+namespace hawser::scheduler {
+
+/// What waits to be submitted, for the scheduler to know.
+struct GateDemand {
+  uint64_t pending_ns = 0;
+  uint64_t pending_count = 1;
+  uint64_t oldest_arrival_ns = 0;
+  uint64_t unit_ns = 0;
+  uint64_t deadline_ns = 0;
+};
+
+template <template <typename> class Atomic>
+class BasicGate {
+ public:
+  using Page = BasicGrantPage<Atomic>;
+
+  /// `scheduler` is the scheduler's bell, `own` this worker's. All three must outlive the gate.
+  BasicGate(Page& page, Bell& scheduler, Bell& own) : page_(page), scheduler_(scheduler), own_(own) {}
+  BasicGate(const BasicGate&) = delete;
+  BasicGate& operator=(const BasicGate&) = delete;
+
+  /// Whether a piece that is estimated to take `estimate_ns` may be submitted now. If so, it must be, and Leave() must
+  /// follow when it has ended. The launch path: one atomic addition, and one load of a line that rarely changes.
+  bool TryEnter(uint64_t estimate_ns) {
+    const uint64_t piece = MakePiece(estimate_ns);
+    const uint64_t before = page_.active.fetch_add(piece, std::memory_order_seq_cst);
+    const uint64_t word = page_.word.load(std::memory_order_seq_cst);
+    if (word == admitted_ || Admit(word)) {
+      // One piece may always be in flight, however long.
+      if (PiecesOf(before) == 0 || EstimateOf(before) < cap_ns_) {
+        if (ModeOf(word) == GateMode::kOpen || TakeFromSlice(before, piece)) return true;
+      }
+    }
+    Subtract(piece);
+    return false;
+  }
+
+  /// Waits until the piece may be submitted; false: not within `at_most`. Tells the scheduler what waits. Spins for up
+  /// to `spin` if a grant is likely to come at once, then sleeps.
+  bool Enter(uint64_t estimate_ns, const GateDemand& demand, std::chrono::nanoseconds at_most,
+             std::chrono::nanoseconds spin = std::chrono::microseconds(50));
+
+  /// The piece has ended (or could not be submitted: `used_ns` 0). The same estimate that entered.
+  void Leave(uint64_t estimate_ns, uint64_t used_ns) {
+    used_in_grant_.fetch_add(used_ns, std::memory_order_relaxed);
+    page_.used_ns.fetch_add(used_ns, std::memory_order_relaxed);
+    page_.last_unit_ns.store(used_ns, std::memory_order_relaxed);
+    page_.completed.fetch_add(1, std::memory_order_relaxed);
+    Subtract(MakePiece(estimate_ns));
+    if (waits_.load(std::memory_order_seq_cst) != 0) own_.Ring();
+  }
+
+  /// Length of the pieces that kernels should be split into now; HAWSER_UNIT_WHOLE and 0: do not split.
+  uint64_t unit_ns() const { return unit_ns_; }
+  /// Whether the grant is open: nobody else is there, so nothing needs to be measured or split.
+  bool open() const { return admitted_ != kNone && ModeOf(admitted_) == GateMode::kOpen; }
+
+  /// For the model check: all that the next steps of the submitting thread depend on, beside the page.
+  uint64_t Digest() const { return (admitted_ + 1) * 1024 + spent_epoch_; }
+
+ private:
+  /// The word is not the one that is known. Whether it lets submit.
+  bool Admit(uint64_t word) {
+    const GateMode mode = ModeOf(word);
+    if (mode != GateMode::kOpen && mode != GateMode::kSlice) return false;
+    if (EpochOf(word) == spent_epoch_) return false;
+    // A new grant: it comes only after everything of the last one has ended.
+    admitted_ = word;
+    slice_ns_ = page_.slice_ns.load(std::memory_order_relaxed);
+    cap_ns_ = page_.cap_ns.load(std::memory_order_relaxed);
+    unit_ns_ = page_.unit_ns.load(std::memory_order_relaxed);
+    used_in_grant_.store(0, std::memory_order_relaxed);
+    return true;
+  }
+
+  bool TakeFromSlice(uint64_t before, uint64_t piece) {
+    const uint64_t taken = used_in_grant_.load(std::memory_order_relaxed) + EstimateOf(before);
+    if (taken < slice_ns_ && taken + EstimateOf(piece) < slice_ns_) return true;
+    // This piece is the last, or the slice was used by pieces longer than estimated.
+    spent_epoch_ = EpochOf(admitted_);
+    admitted_ = kNone;
+    page_.spent_epoch.store(spent_epoch_, std::memory_order_seq_cst);
+    return taken < slice_ns_;
+  }
+
+  void Subtract(uint64_t piece) {
+    const uint64_t before = page_.active.fetch_sub(piece, std::memory_order_seq_cst);
+    if (PiecesOf(before) != 1) return;
+    const GateMode mode = ModeOf(page_.word.load(std::memory_order_seq_cst));
+    if (mode == GateMode::kSlice || mode == GateMode::kRevoked) scheduler_.Ring();
+  }
+
+  Page& page_;
+  Bell& scheduler_;
+  Bell& own_;
+  // The submitting thread's.
+  static constexpr uint64_t kNone = UINT64_MAX;  ///< No word is that.
+  uint64_t admitted_ = kNone;                    ///< The word under which it submits.
+  uint64_t spent_epoch_ = 0;
+  uint64_t slice_ns_ = 0, cap_ns_ = 0, unit_ns_ = 0;
+  // Both sides of the worker.
+  Atomic<uint64_t> used_in_grant_{0};
+  Atomic<uint64_t> waits_{0};  ///< The submitting thread is about to sleep, or sleeps.
+};
+
+template <template <typename> class Atomic>
+bool BasicGate<Atomic>::Enter(uint64_t estimate_ns, const GateDemand& demand, std::chrono::nanoseconds at_most,
+                              std::chrono::nanoseconds spin) {
+  if (TryEnter(estimate_ns)) return true;
+  page_.pending_ns.store(demand.pending_ns != 0 ? demand.pending_ns : estimate_ns, std::memory_order_relaxed);
+  page_.pending_count.store(demand.pending_count, std::memory_order_relaxed);
+  page_.oldest_arrival_ns.store(demand.oldest_arrival_ns, std::memory_order_relaxed);
+  page_.next_unit_ns.store(demand.unit_ns, std::memory_order_relaxed);
+  page_.deadline_ns.store(demand.deadline_ns, std::memory_order_relaxed);
+  page_.demand.store(1, std::memory_order_seq_cst);
+  // Under an open grant it waits for its own pieces only. If that is taken back now, the scheduler sees the demand.
+  if (ModeOf(page_.word.load(std::memory_order_seq_cst)) != GateMode::kOpen) scheduler_.Ring();
+  const auto begin = std::chrono::steady_clock::now();
+  bool entered = false;
+  while (true) {
+    waits_.store(1, std::memory_order_seq_cst);
+    const uint64_t ticket = own_.Ticket();
+    entered = TryEnter(estimate_ns);
+    if (entered) break;
+    const auto waited = std::chrono::steady_clock::now() - begin;
+    if (waited >= at_most) break;
+    const bool staged = (page_.word.load(std::memory_order_relaxed) & kStagedFlag) != 0;
+    if (waited >= spin || !staged) own_.Wait(ticket, at_most - waited);
+  }
+  waits_.store(0, std::memory_order_seq_cst);
+  page_.pending_ns.store(0, std::memory_order_relaxed);
+  page_.pending_count.store(0, std::memory_order_relaxed);
+  page_.oldest_arrival_ns.store(0, std::memory_order_relaxed);
+  page_.demand.store(0, std::memory_order_seq_cst);
+  if (!entered) scheduler_.Ring();  // It may have been chosen for what it no longer wants.
+  return entered;
+}
+
+using Gate = BasicGate<std::atomic>;
+
+}  // namespace hawser::scheduler
+
+#endif  // HAWSER_SCHEDULER_GRANT_GATE_H_

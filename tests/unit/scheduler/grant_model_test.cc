@@ -1,0 +1,284 @@
+// SPDX-License-Identifier: Apache-2.0
+// The grant protocol, model-checked: the real Gate, Door, Arbiter and Scheduler, with two workers, in all orders of
+// their steps, with one worker killed at every point.
+//
+// What must hold: never do two workers have something on the device at once; whoever is not killed gets all its work
+// done, so nobody waits for a ring that does not come; a killed worker holds nobody up.
+#include <gtest/gtest.h>
+
+#include <array>
+#include <cstdio>
+#include <functional>
+#include <memory>
+#include <string>
+
+#include "scheduler/grant/arbiter.h"
+#include "scheduler/grant/gate.h"
+#include "tests/unit/scheduler/interleave.h"
+
+namespace hawser::scheduler {
+namespace {
+
+using model::current;
+using model::Explorer;
+using model::ModelAtomic;
+using model::World;
+
+/// One waits. A ticket takes away the rings before it, so that the bell is a word of one bit: fewer states than a count
+/// has.
+class ModelBell : public Bell {
+ public:
+  void Ring() override { rung_.store(1); }
+  uint64_t Ticket() override {
+    if (digest_) current->Forget(digest_());
+    rung_.store(0);
+    return 0;
+  }
+  /// Whoever takes a ticket begins anew, but for this.
+  void ForgetBut(std::function<uint64_t()> digest) { digest_ = std::move(digest); }
+  void Wait(uint64_t, std::chrono::nanoseconds) override {
+    current->BlockUntil([this] { return rung(); });
+  }
+  bool rung() const { return rung_.peek() != 0; }
+
+ private:
+  ModelAtomic<uint64_t> rung_;
+  std::function<uint64_t()> digest_;
+};
+
+/// The mistake that the order of the two looks is about: first whether it may, then that it does.
+class CarelessGate {
+ public:
+  CarelessGate(BasicGrantPage<ModelAtomic>& page, Bell& scheduler, Bell& own)
+      : page_(page), scheduler_(scheduler), own_(own) {}
+  bool Enter(uint64_t estimate_ns, const GateDemand&, std::chrono::nanoseconds, std::chrono::nanoseconds) {
+    page_.demand.store(1);
+    scheduler_.Ring();
+    while (true) {
+      const uint64_t ticket = own_.Ticket();
+      const GateMode mode = ModeOf(page_.word.load());
+      if (mode == GateMode::kOpen || mode == GateMode::kSlice) break;
+      own_.Wait(ticket, {});
+    }
+    page_.active.fetch_add(MakePiece(estimate_ns));
+    page_.demand.store(0);
+    return true;
+  }
+  uint64_t Digest() const { return 0; }
+  void Leave(uint64_t estimate_ns, uint64_t) {
+    page_.active.fetch_sub(MakePiece(estimate_ns));
+    scheduler_.Ring();
+  }
+
+ private:
+  BasicGrantPage<ModelAtomic>& page_;
+  Bell& scheduler_;
+  Bell& own_;
+};
+
+const PolicyLibrary& RoundRobin() {
+  static const PolicyLibrary library = PolicyLibrary::Find("rr").value();
+  return library;
+}
+
+/// The policy is rr, with one piece for a slice. It remembers whose turn it was, which Digest() says as well.
+struct Setting {
+  uint64_t alone_after_ns = 0;  ///< 0: whoever is alone now has an open grant.
+  std::array<int, 2> launches = {1, 1};
+  bool phantom = false;  ///< The second worker is one that does all in one step.
+  bool mortal = false;   ///< The first worker may be killed.
+};
+
+constexpr uint64_t kPieceNs = 1000;
+
+template <typename GateType>
+class TwoWorkers : public World {
+ public:
+  explicit TwoWorkers(const Setting& setting) : setting_(setting), arbiter_(Options(setting), {}) {
+    EXPECT_TRUE(arbiter_.scheduler().Use(RoundRobin(), 1).ok());
+    for (size_t i = 0; i < 2; ++i) {
+      workers_[i] = std::make_unique<Worker>(*this);
+      ids_[i] = arbiter_.Attach({std::string(i == 0 ? "first" : "second")}, workers_[i]->page, workers_[i]->bell, 1);
+    }
+  }
+
+  std::vector<std::function<void()>> Threads() override {
+    if (setting_.phantom) {
+      return {[this] { Launch(0); }, [this] { Complete(0); }, [this] { Phantom(); }, [this] { Arbitrate(); }};
+    }
+    return {[this] { Launch(0); }, [this] { Complete(0); }, [this] { Launch(1); }, [this] { Complete(1); },
+            [this] { Arbitrate(); }};
+  }
+
+  std::vector<size_t> Mortal() override { return setting_.mortal ? std::vector<size_t>{0, 1} : std::vector<size_t>{}; }
+
+  std::string Wrong() override {
+    const bool first = workers_[0]->on_device.peek() != 0 && !reaped_;
+    return first && workers_[1]->on_device.peek() != 0 ? "two workers have the device" : "";
+  }
+
+  std::string WrongAtEnd(const std::vector<bool>& finished) override {
+    for (size_t i = 0; i + 1 < finished.size(); ++i) {
+      if (!finished[i]) return std::string(i % 2 == 0 ? "launches" : "completions") + " of a worker stand still";
+    }
+    return "";
+  }
+
+ private:
+  class SchedulerBell : public ModelBell {
+   public:
+    void WaitOr(const std::function<bool()>& other) {
+      current->BlockUntil([this, other] { return rung() || other(); });
+    }
+  };
+
+  struct Worker {
+    explicit Worker(TwoWorkers& world) : gate(page, world.scheduler_bell_, bell) {}
+    BasicGrantPage<ModelAtomic> page;
+    ModelBell bell;
+    GateType gate;
+    ModelAtomic<uint64_t> on_device;  ///< Pieces.
+  };
+
+  static SchedulerOptions Options(const Setting& setting) {
+    SchedulerOptions options;
+    options.policy.callback_cpu_ns = options.policy.callback_wall_ns = 0;
+    options.policy.settings["slice_us"] = "1";
+    options.alone_after_ns = setting.alone_after_ns;
+    options.max_unit_ns = 0;
+    return options;
+  }
+
+  void Launch(size_t i) {
+    Worker& worker = *workers_[i];
+    for (int n = 0; n < setting_.launches[i]; ++n) {
+      worker.bell.ForgetBut([&worker, n] { return worker.gate.Digest() * 16 + static_cast<uint64_t>(n); });
+      current->Forget(worker.gate.Digest() * 16 + static_cast<uint64_t>(n) + 8);
+      (void)worker.gate.Enter(kPieceNs, {}, std::chrono::hours(1), std::chrono::nanoseconds(0));
+      worker.on_device.fetch_add(1);
+    }
+  }
+
+  /// Wants the device, has it for a step, and has used its slice.
+  void Phantom() {
+    Worker& worker = *workers_[1];
+    auto& page = worker.page;
+    for (int n = 0; n < setting_.launches[1]; ++n) {
+      current->Forget(static_cast<uint64_t>(n) + 99);
+      page.demand.store(1, std::memory_order_relaxed);
+      scheduler_bell_.Ring();
+      current->BlockUntil([&page] {
+        const uint64_t word = page.word.peek();
+        const bool runs = ModeOf(word) == GateMode::kOpen || ModeOf(word) == GateMode::kSlice;
+        return runs && EpochOf(word) != page.spent_epoch.peek();
+      });
+      page.active.fetch_add(MakePiece(kPieceNs), std::memory_order_relaxed);
+      worker.on_device.fetch_add(1, std::memory_order_relaxed);
+      current->Step();
+      worker.on_device.fetch_sub(1, std::memory_order_relaxed);
+      page.spent_epoch.store(EpochOf(page.word.peek()), std::memory_order_relaxed);
+      page.demand.store(0, std::memory_order_relaxed);
+      page.active.fetch_sub(MakePiece(kPieceNs), std::memory_order_relaxed);
+      scheduler_bell_.Ring();
+    }
+  }
+
+  void Complete(size_t i) {
+    Worker& worker = *workers_[i];
+    for (int n = 0; n < setting_.launches[i]; ++n) {
+      current->Forget(static_cast<uint64_t>(n) + 77);
+      current->BlockUntil([&worker] { return worker.on_device.peek() > 0; });
+      worker.on_device.fetch_sub(1);
+      worker.gate.Leave(kPieceNs, kPieceNs);
+    }
+  }
+
+  /// A killed worker is reported when its process, and with it its contexts on the device, is gone.
+  void Arbitrate() {
+    uint64_t now = 1000;
+    while (true) {
+      current->Forget(arbiter_.Digest() * 2 + (reaped_ ? 1 : 0));
+      (void)scheduler_bell_.Ticket();
+      if (current->deaths_now() && !reaped_) {
+        reaped_ = true;
+        arbiter_.Detach(ids_[0], now);
+      }
+      arbiter_.Poll(now);
+      EXPECT_EQ(arbiter_.next_wake_ns(), UINT64_MAX);
+      scheduler_bell_.WaitOr([this] { return current->deaths_now() && !reaped_; });
+      now += 1000;
+    }
+  }
+
+  const Setting setting_;
+  SchedulerBell scheduler_bell_;
+  BasicArbiter<ModelAtomic> arbiter_;
+  std::array<std::unique_ptr<Worker>, 2> workers_;
+  std::array<TenantId, 2> ids_{};
+  bool reaped_ = false;
+};
+
+template <typename GateType>
+std::string Explore(const Setting& setting, size_t* states = nullptr, size_t* deaths = nullptr,
+                    size_t preemptions = SIZE_MAX) {
+  Explorer explorer([&setting] { return std::make_unique<TwoWorkers<GateType>>(setting); }, preemptions);
+  std::string wrong = explorer.Run(5'000'000);
+  if (states != nullptr) *states = explorer.states();
+  if (deaths != nullptr) *deaths = explorer.deaths();
+  std::printf("%zu states, %zu executions, %zu deaths\n", explorer.states(), explorer.executions(), explorer.deaths());
+  return wrong;
+}
+
+using RealGate = BasicGate<ModelAtomic>;
+
+#if defined(__SANITIZE_ADDRESS__) || defined(HAWSER_MODEL_QUICK)
+constexpr size_t kAll = 3;  // An instrumented build would take minutes for all orders.
+#else
+constexpr size_t kAll = SIZE_MAX;
+#endif
+
+TEST(GrantModel, SlicesInAllOrders) {
+  size_t states = 0;
+  EXPECT_EQ(Explore<RealGate>({.alone_after_ns = UINT64_MAX, .phantom = true}, &states, nullptr, kAll), "");
+  EXPECT_GT(states, 1000u);
+}
+
+TEST(GrantModel, OpenGrantsInAllOrders) {
+  size_t states = 0;
+  EXPECT_EQ(Explore<RealGate>({.alone_after_ns = 0, .phantom = true}, &states, nullptr, kAll), "");
+  EXPECT_GT(states, 1000u);
+}
+
+TEST(GrantModel, AWorkerMayDieAtAnyPoint) {
+  for (const uint64_t alone_after_ns : {uint64_t{0}, UINT64_MAX}) {
+    size_t deaths = 0;
+    EXPECT_EQ(
+        Explore<RealGate>({.alone_after_ns = alone_after_ns, .phantom = true, .mortal = true}, nullptr, &deaths, kAll),
+        "");
+    EXPECT_GT(deaths, 1000u);
+  }
+}
+
+// Longer runs have too many orders to look at all; these are those with a few interruptions, at any points.
+TEST(GrantModel, SeveralLaunchesWithAFewInterruptions) {
+  for (const uint64_t alone_after_ns : {uint64_t{0}, UINT64_MAX}) {
+    const Setting setting{.alone_after_ns = alone_after_ns, .launches = {2, 2}, .phantom = true};
+    EXPECT_EQ(Explore<RealGate>(setting, nullptr, nullptr, 2), "");
+  }
+}
+
+TEST(GrantModel, TwoRealWorkersWithAFewInterruptions) {
+  for (const uint64_t alone_after_ns : {uint64_t{0}, UINT64_MAX}) {
+    EXPECT_EQ(Explore<RealGate>({.alone_after_ns = alone_after_ns, .launches = {2, 1}}, nullptr, nullptr, 1), "");
+    EXPECT_EQ(Explore<RealGate>({.alone_after_ns = alone_after_ns, .mortal = true}, nullptr, nullptr, 1), "");
+  }
+}
+
+// The check can fail: looking before saying so lets two workers at the device.
+TEST(GrantModel, FindsTheClassicMistake) {
+  const std::string wrong = Explore<CarelessGate>({.alone_after_ns = 0, .phantom = true});
+  EXPECT_NE(wrong.find("two workers have the device"), std::string::npos) << wrong;
+}
+
+}  // namespace
+}  // namespace hawser::scheduler
