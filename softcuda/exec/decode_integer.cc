@@ -301,8 +301,10 @@ void CarryHandler(Warp& w, const Insn& i, uint32_t mask) {
     uint64_t result = 0;
     bool out = false;
     if (i.op == kSubC) {
-      result = (a - b - in) & Ones(bits);
-      out = static_cast<unsigned __int128>(a) < static_cast<unsigned __int128>(b) + in;
+      // The carry of a subtraction is that of a + ~b + 1: one when nothing was borrowed. Compilers mix it with addc.
+      const uint64_t borrow = use ? 1 - in : 0;
+      result = (a - b - borrow) & Ones(bits);
+      out = static_cast<unsigned __int128>(a) >= static_cast<unsigned __int128>(b) + borrow;
     } else {
       const unsigned __int128 sum = static_cast<unsigned __int128>(a) + b + in;
       result = static_cast<uint64_t>(sum) & Ones(bits);
