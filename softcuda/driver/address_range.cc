@@ -41,11 +41,25 @@ AddressRange::AddressRange(uint64_t base, uint64_t size) {
   if (got == MAP_FAILED) return;  // Every Take() fails: out of memory.
   begin_ = reinterpret_cast<uint64_t>(got);
   end_ = begin_ + size;
+  next_ = begin_;
   free_[begin_] = end_;
 }
 
 AddressRange::~AddressRange() {
   if (end_ != begin_) ::munmap(Pointer(begin_), end_ - begin_);
+}
+
+uint64_t AddressRange::Search(uint64_t from, uint64_t size, uint64_t alignment, Holes::iterator* hole) {
+  auto at = free_.upper_bound(from);
+  if (at != free_.begin()) --at;  // The one that holds `from`, if any does.
+  for (; at != free_.end(); ++at) {
+    const uint64_t start = RoundUp(std::max(at->first, from), alignment);
+    if (start >= from && start < at->second && at->second - start >= size) {
+      *hole = at;
+      return start;
+    }
+  }
+  return 0;
 }
 
 uint64_t AddressRange::Take(uint64_t size, uint64_t alignment, uint64_t hint) {
@@ -62,21 +76,15 @@ uint64_t AddressRange::Take(uint64_t size, uint64_t alignment, uint64_t hint) {
       if (hint >= hole->first && hint < hole->second && hole->second - hint >= size) address = hint;
     }
   }
-  if (address == 0) {
-    for (hole = free_.begin(); hole != free_.end(); ++hole) {
-      const uint64_t start = RoundUp(hole->first, alignment);
-      if (start >= hole->first && start < hole->second && hole->second - start >= size) {
-        address = start;
-        break;
-      }
-    }
-  }
+  if (address == 0) address = Search(next_, size, alignment, &hole);
+  if (address == 0) address = Search(begin_, size, alignment, &hole);
   if (address == 0) return 0;
   const auto [hole_begin, hole_end] = *hole;
   free_.erase(hole);
   if (address > hole_begin) free_[hole_begin] = address;
   if (address + size < hole_end) free_[address + size] = hole_end;
   taken_[address] = address + size;
+  next_ = address + size;
   return address;
 }
 

@@ -46,8 +46,13 @@ class AddressRange {
  private:
   uint64_t begin_ = 0;
   uint64_t end_ = 0;
+  using Holes = std::map<uint64_t, uint64_t>;
+  /// First hole from `from` on that has room; its start, or 0.
+  uint64_t Search(uint64_t from, uint64_t size, uint64_t alignment, Holes::iterator* hole);
+
   std::mutex mutex_;
-  std::map<uint64_t, uint64_t> free_;  ///< begin -> end; neighbours are merged.
+  uint64_t next_ = 0;  ///< Behind the last one that was given.
+  Holes free_;         ///< begin -> end; neighbours are merged.
   std::map<uint64_t, uint64_t> taken_;
 };
 

@@ -84,8 +84,12 @@ void Context::AddStream(const StreamPtr& stream) {
 }
 
 void Context::RemoveStream(const Stream* stream) {
+  Driver* const driver = GetDriver();
   const std::lock_guard lock(mutex);
   std::erase(streams_, stream);
+  if (driver == nullptr) return;
+  std::erase_if(orphans_, [driver](const Orphan& orphan) { return driver->queue.Done(orphan.tail); });
+  if (!driver->queue.Done(stream->tail)) orphans_.push_back({stream->tail, stream->blocking()});
 }
 
 std::vector<OperationPtr> Context::Dependencies(const Stream& stream) {
@@ -93,6 +97,9 @@ std::vector<OperationPtr> Context::Dependencies(const Stream& stream) {
   if (stream.legacy) {
     for (const Stream* other : streams_) {
       if (other->blocking()) after.push_back(other->tail);
+    }
+    for (const Orphan& orphan : orphans_) {
+      if (orphan.blocking) after.push_back(orphan.tail);
     }
   } else if (stream.blocking() && legacy_ != nullptr) {
     after.push_back(legacy_->tail);
@@ -104,6 +111,7 @@ std::vector<OperationPtr> Context::AllTails() {
   std::vector<OperationPtr> tails;
   tails.reserve(streams_.size());
   for (const Stream* stream : streams_) tails.push_back(stream->tail);
+  for (const Orphan& orphan : orphans_) tails.push_back(orphan.tail);
   return tails;
 }
 

@@ -103,6 +103,11 @@ class Context : public std::enable_shared_from_this<Context> {
   StreamPtr legacy_;
   std::map<uint64_t, StreamPtr> per_thread_;  ///< By the thread's number.
   std::vector<Stream*> streams_;              ///< All of them, borrowed.
+  struct Orphan {
+    OperationPtr tail;
+    bool blocking;
+  };
+  std::vector<Orphan> orphans_;  ///< What destroyed streams still have to do.
   std::map<CUlimit, size_t> limits_;
 
   std::mutex heap_mutex_;

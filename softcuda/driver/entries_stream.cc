@@ -131,16 +131,8 @@ CUresult CUDAAPI cuStreamDestroy_v2(CUstream handle) {
   if (handle == nullptr || handle == CU_STREAM_LEGACY || handle == CU_STREAM_PER_THREAD) {
     return CUDA_ERROR_INVALID_HANDLE;
   }
-  const StreamPtr stream = driver->streams.Remove(handle);
-  if (stream == nullptr) return CUDA_ERROR_INVALID_HANDLE;
-  // What it still has to do goes on; the default stream waits for it, as it would have for the stream.
-  if (const ContextPtr context = stream->context.lock(); context != nullptr && stream->blocking()) {
-    const StreamPtr legacy = context->legacy_stream();
-    const std::lock_guard lock(context->mutex);
-    const OperationPtr ends[] = {legacy->tail, stream->tail};
-    if (!driver->queue.Done(stream->tail)) legacy->tail = driver->queue.Submit(nullptr, ends);
-  }
-  return CUDA_SUCCESS;
+  // What it still has to do goes on, and whoever waits for the context waits for it.
+  return driver->streams.Remove(handle) == nullptr ? CUDA_ERROR_INVALID_HANDLE : CUDA_SUCCESS;
 }
 
 CUresult CUDAAPI cuStreamDestroy(CUstream stream) { return cuStreamDestroy_v2(stream); }
