@@ -71,9 +71,7 @@ cudaError_t Device::ReadProperties() {
   static_assert(sizeof(p.uuid) == sizeof(CUuuid));
   result = driver_.cuDeviceGetUuid(reinterpret_cast<CUuuid*>(&p.uuid), handle_);
   if (result != CUDA_SUCCESS && result != CUDA_ERROR_NOT_SUPPORTED) return FromDriver(result);
-  // Only Windows has LUIDs: elsewhere the fields stay zero.
-  unsigned node_mask = 0;
-  if (driver_.cuDeviceGetLuid(p.luid, &node_mask, handle_) == CUDA_SUCCESS) p.luidDeviceNodeMask = node_mask;
+  // Only Windows has LUIDs: elsewhere those fields stay zero.
   result = driver_.cuDeviceTotalMem(&p.totalGlobalMem, handle_);
   if (result != CUDA_SUCCESS) return FromDriver(result);
 
