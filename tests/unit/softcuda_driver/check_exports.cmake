@@ -1,0 +1,20 @@
+# SPDX-License-Identifier: Apache-2.0
+# The library exports cuda.h's names, all of them, and nothing else.
+#   cmake -DNM=nm -DLIBRARY=libcuda.so.1 -DNAMES=names.txt -P check_exports.cmake
+execute_process(COMMAND ${NM} -D --defined-only -f posix ${LIBRARY} OUTPUT_VARIABLE symbols COMMAND_ERROR_IS_FATAL ANY)
+string(REGEX MATCHALL "[^\n]+" lines "${symbols}")
+set(exported)
+foreach(line ${lines})
+  string(REGEX REPLACE "[@ ].*" "" name "${line}")
+  list(APPEND exported ${name})
+endforeach()
+file(STRINGS ${NAMES} wanted)
+list(SORT exported)
+list(SORT wanted)
+set(missing ${wanted})
+list(REMOVE_ITEM missing ${exported})
+set(extra ${exported})
+list(REMOVE_ITEM extra ${wanted})
+if(missing OR extra)
+  message(FATAL_ERROR "missing: ${missing}\nnot in cuda.h: ${extra}")
+endif()
