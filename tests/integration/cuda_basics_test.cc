@@ -68,7 +68,9 @@ TEST_F(CudaTest, CopiesOfEverySizeArriveWhole) {
     std::fill(back.begin(), back.end(), 0);
     HAWSER_CU(cuMemcpyDtoH(back.data(), memory, size));
     ASSERT_EQ(std::memcmp(out.data(), back.data(), size), 0) << size;
-    if (size < kMost) ASSERT_EQ(back[size], 0) << size;
+    if (size < kMost) {
+      ASSERT_EQ(back[size], 0) << size;
+    }
   }
   HAWSER_CU(cuMemFree(memory));
 }
