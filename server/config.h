@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "server/log.h"
+#include "server/size.h"
 #include "server/tenant_share.h"
 #include "server/worker_settings.h"
 #include "wire/status.h"
@@ -96,9 +97,6 @@ struct Config {
   static wire::Result<Config> Parse(std::string_view text, const std::string& file);
   static wire::Result<Config> Load(const std::string& file);
 };
-
-/// "4GiB", "512 MiB", "64KiB", "1000": bytes. nullopt when it is none of these or too large.
-std::optional<uint64_t> ParseSize(std::string_view text);
 
 }  // namespace hawser::server
 

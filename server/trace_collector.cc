@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "server/trace_collector.h"
 
+#include <algorithm>
 #include <utility>
 
 namespace hawser::server {
@@ -89,11 +90,13 @@ void TraceCollector::AddFeed(std::shared_ptr<TraceFeed> feed) {
 
 void TraceCollector::Drain(uint64_t id, Session& session) {
   if (session.page->trace.load(std::memory_order_relaxed) == 0) return;
+  const uint64_t now = TraceRing::Now();
   const uint64_t lost = session.reader.Drain(session.page->ring, [&](TraceRingEvent&& recorded) {
     TraceEvent event;
     event.kind = KindOf(recorded.kind);
-    event.begin_ns = recorded.begin_ns;
-    event.end_ns = recorded.end_ns;
+    // A worker that lies about times shall not stretch everybody's timeline.
+    event.end_ns = std::min(recorded.end_ns, now);
+    event.begin_ns = std::min(recorded.begin_ns, event.end_ns);
     event.session = id;
     event.tenant = session.tenant;
     event.name = std::move(recorded.name);
