@@ -88,7 +88,8 @@ cudaError_t cudaMallocAsync(void** pointer, size_t size, cudaStream_t stream) {
     *pointer = nullptr;
     if (size == 0) return cudaSuccess;
     CUdeviceptr address = 0;
-    return Allocated(driver.cuMemAllocAsync(&address, size, Resolve(stream)), address, pointer);
+    const CUresult result = driver.cuMemAllocAsync(&address, size, Resolve(stream));
+    return Allocated(result, address, pointer);
   });
 }
 

@@ -141,9 +141,12 @@ CUresult ChooseImage(const void* image, uint32_t capability, ChosenImage* chosen
   for (size_t i = 0; i < wrapper.value().part_count; ++i) {
     const void* const part = wrapper.value().parts[i];
     if (fatbin::Identify(part) == ImageKind::kWrapper) return NotAnImage(why);
-    if (const CUresult result = ChooseImage(part, capability, chosen, why); result != CUDA_SUCCESS) return result;
+    const CUresult result = ChooseImage(part, capability, chosen, why);
+    // nvcc links its own library of device functions along, which has machine code only. A program that uses none of it
+    // runs; for others the linker says what is missing.
+    if (result != CUDA_SUCCESS && result != CUDA_ERROR_NO_BINARY_FOR_GPU) return result;
   }
-  return CUDA_SUCCESS;
+  return chosen->texts.empty() ? CUDA_ERROR_NO_BINARY_FOR_GPU : CUDA_SUCCESS;
 }
 
 std::vector<std::byte> PackLinked(std::span<const std::string> texts, uint32_t capability) {

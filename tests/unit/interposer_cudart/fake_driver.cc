@@ -83,6 +83,10 @@ CUresult Alloc(CUdeviceptr* address, size_t size) {
   *address = reinterpret_cast<CUdeviceptr>(std::malloc(size));
   return Count("cuMemAlloc");
 }
+CUresult AllocAsync(CUdeviceptr* address, size_t size, CUstream) { return Alloc(address, size); }
+CUresult FreeAsync(CUdeviceptr address, CUstream) {
+  return std::free(reinterpret_cast<void*>(address)), Count("cuMemFreeAsync");
+}
 CUresult Free(CUdeviceptr address) { return std::free(reinterpret_cast<void*>(address)), Count("cuMemFree"); }
 CUresult HtoD(CUdeviceptr to, const void* from, size_t size) {
   return std::memcpy(reinterpret_cast<void*>(to), from, size), Count("cuMemcpyHtoD");
@@ -180,6 +184,8 @@ void* Lookup(const char* name, const char*, int) {
       {"cuStreamSynchronize", Plain(&StreamSynchronize)},
       {"cuStreamQuery", Plain(&StreamQuery)},
       {"cuMemAlloc", Plain(&Alloc)},
+      {"cuMemAllocAsync", Plain(&AllocAsync)},
+      {"cuMemFreeAsync", Plain(&FreeAsync)},
       {"cuMemFree", Plain(&Free)},
       {"cuMemcpyHtoD", Plain(&HtoD)},
       {"cuMemcpyDtoH", Plain(&DtoH)},

@@ -336,6 +336,15 @@ TEST_F(RuntimeTest, AllocationsFollowTheManual) {
   EXPECT_EQ(cudaMallocManaged(&pointer, 0), cudaErrorInvalidValue);
 }
 
+TEST_F(RuntimeTest, StreamOrderedMemoryHasAnAddress) {
+  void* pointer = nullptr;
+  EXPECT_EQ(cudaMallocAsync(&pointer, 16, nullptr), cudaSuccess);
+  EXPECT_NE(pointer, nullptr);
+  EXPECT_EQ(cudaFreeAsync(pointer, nullptr), cudaSuccess);
+  EXPECT_EQ(cudaMallocAsync(&pointer, 0, nullptr), cudaSuccess);
+  EXPECT_EQ(pointer, nullptr);
+}
+
 TEST_F(RuntimeTest, ThePerThreadFlavourUsesTheThreadsStream) {
   Register();
   char data[8] = {};
