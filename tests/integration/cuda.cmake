@@ -42,3 +42,8 @@ foreach(program ${programs})
     hawser_cuda_integration_test(${name} ${program})
   endif()
 endforeach()
+
+add_test(NAME cuda_cache_test
+  COMMAND ${HAWSER_PYTHON} ${CMAKE_CURRENT_SOURCE_DIR}/cuda_cache_test.py ${PROJECT_BINARY_DIR}
+          $<TARGET_FILE:cuda_basics_test>)
+set_tests_properties(cuda_cache_test PROPERTIES LABELS integration TIMEOUT 300 ENVIRONMENT "${HAWSER_TEST_ENVIRONMENT}")
