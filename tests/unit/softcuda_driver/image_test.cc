@@ -73,7 +73,8 @@ TEST_F(SoftImage, RelocatableUnitsAreLinked) {
   const std::string main = File("rdc_main.fatbin");
   const std::string helper = File("rdc_helper.fatbin");
   ASSERT_FALSE(main.empty());
-  const void* const parts[] = {main.data(), helper.data(), nullptr};
+  const std::string without_ptx = File("cubin_only.fatbin");  // As the toolkit's own device library is.
+  const void* const parts[] = {main.data(), without_ptx.data(), helper.data(), nullptr};
   const struct {
     uint32_t magic = 0x466243b1;
     uint32_t version = 2;
