@@ -16,6 +16,7 @@
 #include "tools/devices_command.h"
 #include "tools/doctor_command.h"
 #include "tools/install_layout.h"
+#include "tools/policy_command.h"
 #include "tools/run_command.h"
 #include "tools/sim_command.h"
 
@@ -34,6 +35,7 @@ int main(int argc, char** argv) {
   commands.push_back(std::make_unique<DoctorCommand>(layout));
   commands.push_back(std::make_unique<BenchCommand>(layout));
   commands.push_back(std::make_unique<SimCommand>());
+  commands.push_back(std::make_unique<PolicyCommand>());
   commands.push_back(std::make_unique<TopCommand>());
   commands.push_back(std::make_unique<TenantsCommand>());
   commands.push_back(std::make_unique<SessionsCommand>());

@@ -357,8 +357,11 @@ void PolicyHost::GuardStarvation(const Tenant& chosen) {
     const uint64_t waited = now_ns_ - std::max(tenant->waits_since_ns, tenant->since_ns);
     // A kernel of seconds is not the policy's fault: others must have had two turns each meanwhile.
     const bool passed_over = ++tenant->served_others > 2 * tenants_.all().size();
-    const uint64_t scale = std::max<uint64_t>(1, weights / tenant->config.weight / 100);
-    if (options_.starvation_ns == 0 || !passed_over || waited <= options_.starvation_ns * scale) continue;
+    // And it is fair to let wait who had a long grant for a small weight: until the others have had theirs, twice.
+    const uint64_t turns = weights / tenant->config.weight + 1;
+    const uint64_t patience =
+        std::max(options_.starvation_ns * std::max<uint64_t>(1, turns / 100), 2 * turns * tenant->longest_charge_ns);
+    if (options_.starvation_ns == 0 || !passed_over || waited <= patience) continue;
     starved = tenant.get();
     starved_ns = waited;
   }

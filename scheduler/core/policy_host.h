@@ -40,7 +40,7 @@ struct PolicyHostOptions {
   uint64_t max_wait_ns = 10'000'000;   ///< Of one answer HAWSER_SELECT_WAIT, and of linger.
   uint64_t max_idle_ns = 100'000'000;  ///< Of waits in a row, while somebody has work: more is a stall.
   uint64_t starvation_ns =
-      1'000'000'000;                   ///< 0: no guard. Longer for tenants with less than a hundredth of the weight.
+      1'000'000'000;                   ///< 0: no guard. Longer for who has little weight, or had a long grant.
   uint64_t callback_cpu_ns = 200'000;  ///< Processor time of a callback; 0: not measured.
   uint64_t callback_wall_ns = 50'000'000;  ///< Passed time of a callback, which counts sleeping; 0: not measured.
   int slow_callbacks = 3;                  ///< So many in a row end a policy.

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* band: credit, and two things more (GPUvm's BAND, after Gdev): who uses less than its reserved bandwidth comes first;
  * and after a kernel the device waits a moment for a tenant below its reservation, or with more credit than anybody who
- * is there, because that one is about to send its next request. The moment must be longer than a client takes to turn
- * around, or band is credit. Settings: anticipation_us (2000), period_us (30000), unit_us (0: kernels whole). */
+ * is there, because that one is about to send its next request, unless it came back too late the last three times. The
+ * moment must be longer than a client takes to turn around, or band is credit. Settings: anticipation_us (2000),
+ * period_us (30000), unit_us (0: kernels whole). */
 #include "scheduler/policies/credit_ledger.h"
 
 typedef struct band {
@@ -14,7 +15,11 @@ typedef struct band {
 typedef struct band_tenant {
   credit_account account; /* first, likewise */
   uint64_t reserved_ppm;
+  uint64_t idle_since;
+  uint32_t late; /* came back after more than the anticipation, so many times in a row */
 } band_tenant;
+
+enum { band_patience = 3 };
 
 static band_tenant* band_of(const band* self, hawser_tenant* t) {
   return self->ledger.host->priv(self->ledger.host->ctx, t);
@@ -42,6 +47,25 @@ static int band_tenant_add(void* state, hawser_tenant* t, const hawser_tenant_cf
 static void band_tenant_cfg(void* state, hawser_tenant* t, const hawser_tenant_cfg* cfg) {
   band_of(state, t)->reserved_ppm = cfg->min_share_ppm;
   credit_tenant_cfg(state, t, cfg);
+}
+
+static void band_runnable(void* state, hawser_tenant* t) {
+  band* self = state;
+  band_tenant* tenant = band_of(self, t);
+  credit_runnable(state, t);
+  if (tenant->idle_since == 0) return;
+  const uint64_t away = self->ledger.host->now_ns(self->ledger.host->ctx) - tenant->idle_since;
+  if (away <= self->anticipation_ns) {
+    tenant->late = 0;
+  } else if (tenant->late < band_patience) {
+    ++tenant->late;
+  }
+}
+
+static void band_idle(void* state, hawser_tenant* t) {
+  band* self = state;
+  credit_idle(state, t);
+  band_of(self, t)->idle_since = self->ledger.host->now_ns(self->ledger.host->ctx);
 }
 
 /* Furthest below its reservation over the host's window of a second; NULL: nobody with work is below. */
@@ -73,8 +97,8 @@ static int band_select(void* state, hawser_decision* out) {
   const uint64_t now = host->now_ns(host->ctx);
   for (hawser_tenant* t = host->next_tenant(host->ctx, NULL); t != NULL; t = host->next_tenant(host->ctx, t)) {
     const band_tenant* other = band_of(self, t);
-    const uint64_t idle_since = hawser_look(host, t).idle_since_ns;
-    if (other->account.has_work || idle_since == 0) continue;
+    const uint64_t idle_since = other->idle_since;
+    if (other->account.has_work || idle_since == 0 || other->late >= band_patience) continue;
     const int below = hawser_look(host, t).window_used_ns < other->reserved_ppm * 1000u;
     if (!below && other->account.credit_ns <= credit) continue;
     if (other->account.active && now < idle_since + self->anticipation_ns) {
@@ -99,8 +123,8 @@ HAWSER_POLICY_EXPORT const hawser_policy* hawser_policy_entry_v1(const hawser_ho
       .tenant_add = band_tenant_add,
       .tenant_del = credit_tenant_del,
       .tenant_cfg = band_tenant_cfg,
-      .runnable = credit_runnable,
-      .idle = credit_idle,
+      .runnable = band_runnable,
+      .idle = band_idle,
       .select = band_select,
       .charged = credit_charged,
       .dump = credit_dump,
