@@ -97,6 +97,8 @@ struct Heap {
   uint64_t size = 0;
 };
 
+class LaunchGate;  // server/worker/launch_gate.h
+
 struct Services {
   Replies* replies = nullptr;
   BulkReceiver* bulk_in = nullptr;
@@ -106,6 +108,8 @@ struct Services {
   /// Where a backend counts kernels and device memory, records a trace, and looks at limits that may change. Never
   /// null.
   SessionStatsPage* stats = UncountedSession();
+  /// Asked before work goes to the device; null: open. Outlives the backend.
+  LaunchGate* launch_gate = nullptr;
   /// Forwards what kernels printed so far to the guest; called before a completion is announced,
   /// so that output never comes after the finish that waits for it. Cheap when nothing prints.
   std::function<void()> drain_kernel_output;

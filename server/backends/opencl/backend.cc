@@ -43,10 +43,12 @@ OpenClBackend::OpenClBackend(std::unique_ptr<Inventory> inventory)
 
 OpenClBackend::~OpenClBackend() {
   builder_.reset();
+  const bool lanes_idle = splitter_ == nullptr || splitter_->Stop(std::chrono::steady_clock::now() + kLongestEnd);
   user_events_->SetAll();
-  if (!WaitUntilIdle()) {
+  if (!WaitUntilIdle() || !lanes_idle) {
     // A kernel that never ends: its callbacks may still come and find all of this.
     Log("warn", "the device did not come to an end within 5 s; the session's objects are left to the process's end");
+    (void)splitter_.release();
     (void)objects_.release();
     (void)svm_.release();
     (void)user_events_.release();
@@ -54,6 +56,7 @@ OpenClBackend::~OpenClBackend() {
     (void)completions_.release();
     return;
   }
+  splitter_.reset();
   objects_.reset();
   svm_.reset();
   // The driver lets go of a command's memory objects after it has called back.
@@ -96,6 +99,13 @@ void OpenClBackend::SetServices(const Services& services) {
   memory_account_ = std::make_shared<MemoryAccount>(services_.replies, &services_.stats->device_memory_limit,
                                                     &services_.stats->device_memory);
   inventory_->Describe(services_.stats);
+  std::string problem;
+  SplitSettings split = SplitSettings::FromEnvironment(&problem);
+  if (!problem.empty()) Log("error", problem);
+  splitter_.reset();
+  if (!split.enabled) return;
+  splitter_ = std::make_unique<Splitter>(std::move(split), services_.launch_gate, *completions_, *user_events_,
+                                         [this](std::string_view level, const std::string& text) { Log(level, text); });
 }
 
 const Device* OpenClBackend::UseDevice(wire::Id id, int32_t* status) {

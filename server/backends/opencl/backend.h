@@ -7,10 +7,11 @@
 //   driver threads    callbacks: answers, announcements of events, staging memory back (completions.h).
 //   builder thread    compiles, links, extracts binaries (builder.h); answers from there.
 //   bulk threads      (the worker's) call back when a transfer is over (bulk_transfers.h).
+//   split lanes       run what is left of launches that are split (splitter.h).
 // Lock order: Completions::gate(), then the driver's locks, then the worker's. UserEvents' mutex is a leaf.
 //
 // The functions of Handler are spread over files by subject: contexts.cc, memory.cc, programs.cc, kernels.cc,
-// events.cc, commands.cc, images.cc, transfers.cc, svm.cc, queries.cc.
+// split_launch.cc, events.cc, commands.cc, images.cc, transfers.cc, svm.cc, queries.cc.
 #ifndef HAWSER_SERVER_BACKENDS_OPENCL_BACKEND_H_
 #define HAWSER_SERVER_BACKENDS_OPENCL_BACKEND_H_
 
@@ -26,6 +27,7 @@
 #include "server/backends/opencl/inventory.h"
 #include "server/backends/opencl/memory_account.h"
 #include "server/backends/opencl/objects.h"
+#include "server/backends/opencl/splitter.h"
 #include "server/backends/opencl/staging.h"
 #include "server/backends/opencl/svm_ranges.h"
 #include "server/backends/opencl/user_events.h"
@@ -171,6 +173,8 @@ class OpenClBackend final : public Backend {
   // ------------------------------------------------------------------ programs (programs.cc)
   std::vector<NamedDevice> NamedDevices(const std::vector<wire::Id>& ids);
   int32_t NamedDevices(const wire::ArrayView<wire::Id>& ids, std::vector<NamedDevice>* devices);
+  /// A program of this text, with the prelude of slicing/carry.h before it where that may be of use.
+  cl_program MakeFromSource(cl_context context, std::string_view source, bool* has_prelude, int32_t* status);
   int32_t KeepProgram(const opencl::Call& call, wire::Id id, const Context& context, cl_program native);
   void MayPrint();
   /// Puts a program of another source under the same name. Builds under way keep the old one.
@@ -179,6 +183,10 @@ class OpenClBackend final : public Backend {
   struct BuildJob;
 
   // ------------------------------------------------------------------ kernels (kernels.cc)
+  /// Runs a launch in parts, or asks the gate first; *taken: it was handled here. See splitter.h.
+  int32_t LaunchSplit(const opencl::Call& call, const opencl::EnqueueNDRangeKernel& message, Command& command,
+                      bool* taken);
+  bool HoldArguments(const Kernel& kernel, SplitJob* job);
   bool TakesObject(Kernel& kernel, uint32_t index);
   int32_t SetObjectArg(const opencl::SetKernelArg& message, Kernel& kernel);
 
@@ -226,6 +234,7 @@ class OpenClBackend final : public Backend {
   std::unique_ptr<UserEvents> user_events_;
   std::unique_ptr<SvmRanges> svm_;
   std::unique_ptr<Objects> objects_;
+  std::unique_ptr<Splitter> splitter_;  ///< Null where nothing is split.
   std::unique_ptr<Builder> builder_;
 
   std::shared_ptr<MemoryAccount> memory_account_;

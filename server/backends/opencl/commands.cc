@@ -40,6 +40,11 @@ int32_t OpenClBackend::EnqueueNDRangeKernel(const opencl::Call& call, const open
   Copy(message.offset, offset);
   Copy(message.global, global);
   Copy(message.local, local);
+  if (splitter_ != nullptr) [[unlikely]] {
+    bool taken = false;
+    const int32_t status = LaunchSplit(call, message, command, &taken);
+    if (taken) return status;
+  }
   return command.Run([&](cl_command_queue queue, cl_uint count, const cl_event* wait_list, cl_event* event) {
     const cl_int status = clEnqueueNDRangeKernel(
         queue, kernel->native.get(), dimensions, message.offset.empty() ? nullptr : offset,

@@ -120,7 +120,8 @@ void Completions::AddTimes(const Completion& completion, opencl::EventStatus* st
                                                   CL_PROFILING_COMMAND_COMPLETE};
   constexpr size_t kStart = 2, kEnd = 3, kComplete = 4;
   for (size_t i = 0; i < std::size(kParams); ++i) {
-    cl_event event = i <= kStart && completion.started ? completion.started.get() : completion.event_.get();
+    const Handle<cl_event>& other = i <= kStart ? completion.started : completion.ended;
+    cl_event event = other ? other.get() : completion.event_.get();
     cl_ulong time = 0;
     if (clGetEventProfilingInfo(event, kParams[i], sizeof(time), &time, nullptr) != CL_SUCCESS) {
       if (i != kComplete) return;
@@ -172,6 +173,7 @@ void Completions::Free(Completion* completion, int32_t status) {
   if (status < 0) Bury(completion->event_.Release());
   completion->event_.Reset();
   completion->started.Reset();
+  completion->ended.Reset();
   completion->action = nullptr;
   completion->context = nullptr;
   completion->seq = 0;

@@ -52,6 +52,7 @@ struct alignas(64) Completion {
   wire::Id announce;         ///< Announce completion of this event.
   bool answered = false;     ///< The action sent an answer without a flush; the announcement brings it.
   Handle<cl_event> started;  ///< Where the times up to the start come from, when not from the event itself.
+  Handle<cl_event> ended;    ///< The same for the times of the end.
 
   Completions& owner() const { return *owner_; }
 

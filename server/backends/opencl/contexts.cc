@@ -94,6 +94,18 @@ int32_t OpenClBackend::CreateCommandQueueWithProperties(const opencl::Call& call
     properties.push_back(message.properties[i]);
     properties.push_back(message.properties[i + 1]);
   }
+  const bool profiling = (bits & CL_QUEUE_PROFILING_ENABLE) != 0;
+  // Launches are measured where they are split; the guest does not see that.
+  if (splitter_ != nullptr && !profiling) {
+    bits |= CL_QUEUE_PROFILING_ENABLE;
+    bool found = false;
+    for (size_t i = 0; i < properties.size(); i += 2) {
+      if (properties[i] != CL_QUEUE_PROPERTIES) continue;
+      properties[i + 1] = bits;
+      found = true;
+    }
+    if (!found) properties.insert(properties.end(), {CL_QUEUE_PROPERTIES, bits});
+  }
   properties.push_back(0);
 
   QueueObject object;
@@ -108,7 +120,7 @@ int32_t OpenClBackend::CreateCommandQueueWithProperties(const opencl::Call& call
   if (status != CL_SUCCESS) return Fail(call, status, message.queue);
   queue.context = Handle<cl_context>::Share(context->native.get());
   queue.in_order = (bits & CL_QUEUE_OUT_OF_ORDER_EXEC_MODE_ENABLE) == 0;
-  queue.profiling = (bits & CL_QUEUE_PROFILING_ENABLE) != 0;
+  queue.profiling = profiling;
   queue.version = device->version;
   return Keep(call, message.queue, std::move(object));
 }

@@ -45,6 +45,11 @@ int32_t OpenClBackend::CreateKernel(const opencl::Call& call, const opencl::Crea
   kernel.native = Handle<cl_kernel>(clCreateKernel(native, std::string(message.name).c_str(), &status));
   if (status != CL_SUCCESS) return Fail(call, status, message.kernel);
   kernel.version = program->version;
+  if (splitter_ != nullptr) {
+    kernel.split.name = message.name;
+    kernel.split.program = program->split();
+    if (kernel.split.program != nullptr) kernel.split.traits = &kernel.split.program->traits.Of(kernel.split.name);
+  }
   return Keep(call, message.kernel, std::move(kernel));
 }
 
@@ -57,6 +62,8 @@ int32_t OpenClBackend::CloneKernel(const opencl::Call& call, const opencl::Clone
   kernel.native = Handle<cl_kernel>(clCloneKernel(source->native.get(), &status));
   if (status != CL_SUCCESS) return Fail(call, status, message.kernel);
   kernel.version = source->version;
+  kernel.objects = source->objects;
+  kernel.split = source->split;
   return Keep(call, message.kernel, std::move(kernel));
 }
 
@@ -131,18 +138,25 @@ int32_t OpenClBackend::SetKernelArg(const opencl::Call& call, const opencl::SetK
       status = SetObjectArg(message, *kernel);
       break;
   }
+  if (splitter_ != nullptr && status == CL_SUCCESS) {
+    // The driver took it, so the index is one of few.
+    if (message.index >= kernel->objects.size()) kernel->objects.resize(message.index + 1);
+    kernel->objects[message.index] =
+        message.kind == kPlainValue || message.kind == kLocal ? wire::Id() : message.object;
+  }
   return status == CL_SUCCESS ? CL_SUCCESS : Fail(call, status, {}, {});
 }
 
 int32_t OpenClBackend::SetKernelArgSVMPointer(const opencl::Call& call, const opencl::SetKernelArgSVMPointer& message) {
   int32_t status = CL_SUCCESS;
-  const Kernel* kernel = Use<Kernel>(message.kernel, "kernel", &status);
+  Kernel* kernel = Use<Kernel>(message.kernel, "kernel", &status);
   if (kernel == nullptr) return Fail(call, status);
   if (kernel->version < 20) return Fail(call, CL_INVALID_OPERATION);
   if (message.address != 0 && !svm_->Contains(message.address, 0)) {
     return Fail(call, Explain(CL_INVALID_ARG_VALUE, "the address is in no shared virtual memory of this session"));
   }
   status = clSetKernelArgSVMPointer(kernel->native.get(), message.index, SvmRanges::Pointer(message.address));
+  if (status == CL_SUCCESS && message.index < kernel->objects.size()) kernel->objects[message.index] = wire::Id();
   return status == CL_SUCCESS ? CL_SUCCESS : Fail(call, status);
 }
 

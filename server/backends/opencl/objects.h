@@ -7,6 +7,8 @@
 #include <atomic>
 #include <cstdint>
 #include <memory>
+#include <mutex>
+#include <string>
 #include <type_traits>
 #include <utility>
 #include <vector>
@@ -15,6 +17,7 @@
 #include "server/backends/opencl/handle.h"
 #include "server/backends/opencl/image_shape.h"
 #include "server/backends/opencl/queue.h"
+#include "server/backends/opencl/splitter.h"
 #include "wire/id.h"
 #include "wire/object_table.h"
 
@@ -55,9 +58,24 @@ struct Program {
   std::vector<wire::Id> devices;
   uint32_t version = 0;
   bool is_il = false;
+  /// The guest's text; kept only where launches are split.
+  std::string source;
+  bool has_prelude = false;  ///< slicing::CarryPrelude() stands before it.
   /// Null while clLinkProgram is at work, or when it failed (see `error`). Set once; owned.
   std::atomic<cl_program> native{nullptr};
   std::atomic<int32_t> error{0};
+
+  /// What the newest build found out; null when nothing is known.
+  std::shared_ptr<const ProgramSplit> split() const {
+    const std::lock_guard<std::mutex> lock(split_mutex);
+    return known_split;
+  }
+  void SetSplit(std::shared_ptr<const ProgramSplit> split) {
+    const std::lock_guard<std::mutex> lock(split_mutex);
+    known_split = std::move(split);
+  }
+  mutable std::mutex split_mutex;  ///< A leaf.
+  std::shared_ptr<const ProgramSplit> known_split;
 
   ~Program() {
     if (cl_program program = native.load(); program != nullptr) clReleaseProgram(program);
@@ -74,6 +92,9 @@ struct Kernel {
   uint32_t version = 0;
   /// For each argument: 0 not known yet, 1 a plain value, 2 an object (a memory object, a sampler, a queue).
   std::vector<uint8_t> is_object;
+  /// The memory objects and samplers that arguments name now, by index. Only where launches are split.
+  std::vector<wire::Id> objects;
+  KernelSplit split;
 };
 
 struct Event {

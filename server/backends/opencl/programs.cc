@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "server/backends/opencl/backend.h"
+#include "server/backends/opencl/slicing/carry.h"
 
 namespace hawser::server::ocl {
 namespace {
@@ -32,6 +33,7 @@ struct OpenClBackend::BuildJob {
   opencl::Opcode opcode;
   uint64_t seq;
   std::shared_ptr<Program> program;
+  Splitter* splitter = nullptr;              ///< Null: nothing is split.
   std::vector<NamedDevice> devices;          ///< Those that the call names.
   std::vector<NamedDevice> program_devices;  ///< All of the program's.
   std::vector<Handle<cl_device_id>> kept;    ///< Sub-devices may be released meanwhile.
@@ -53,10 +55,34 @@ struct OpenClBackend::BuildJob {
   void Build() const {
     const std::vector<cl_device_id> natives = Natives(devices);
     cl_program native = program->native.load();
-    const cl_int status =
-        clBuildProgram(native, static_cast<cl_uint>(natives.size()), natives.empty() ? nullptr : natives.data(),
-                       WithArgInfo(guest_options).c_str(), nullptr, nullptr);
+    const auto build = [&](const std::string& options) {
+      return clBuildProgram(native, static_cast<cl_uint>(natives.size()), natives.empty() ? nullptr : natives.data(),
+                            options.c_str(), nullptr, nullptr);
+    };
+    const std::string options = WithArgInfo(guest_options);
+    auto split = std::make_shared<ProgramSplit>();
+    if (splitter != nullptr) LookAtSource(split.get());
+    cl_int status = build(split->carries ? options + " " + std::string(slicing::kCarryOption) : options);
+    if (split->carries && status != CL_SUCCESS) {
+      // The guest shall see how its own text fails; or the compiler does not like the prelude, and that is our affair.
+      split->carries = false;
+      status = build(options);
+    }
+    if (splitter != nullptr) program->SetSplit(std::move(split));
     Answer(native, status, status == CL_SUCCESS);
+  }
+  void LookAtSource(ProgramSplit* split) const {
+    if (program->source.empty()) {
+      split->traits = slicing::ProgramTraits::Unknown("its program is not from source");
+      split->hash = slicing::ProgramHash("", "");
+      return;
+    }
+    split->traits = slicing::ProgramTraits::Scan(program->source, guest_options);
+    split->hash = slicing::ProgramHash(program->source, guest_options);
+    split->carries = program->has_prelude && split->traits.wants_carry() && split->traits.may_carry();
+    for (const NamedDevice& device : Targets()) {
+      split->carries = split->carries && splitter->CanCarry(program->context.get(), device.native);
+    }
   }
   void Compile() const {
     const std::vector<cl_device_id> natives = Natives(devices);
@@ -117,6 +143,16 @@ int32_t OpenClBackend::NamedDevices(const wire::ArrayView<wire::Id>& ids, std::v
   return CL_SUCCESS;
 }
 
+cl_program OpenClBackend::MakeFromSource(cl_context context, std::string_view source, bool* has_prelude,
+                                         int32_t* status) {
+  // A 0 ends a text for some compilers, and not for others.
+  *has_prelude = splitter_ != nullptr && slicing::MayNeedCarry(source) && source.find('\0') == std::string_view::npos;
+  const std::string with_prelude = *has_prelude ? slicing::WithCarryPrelude(source) : std::string();
+  const char* text = *has_prelude ? with_prelude.data() : source.data();
+  const size_t size = *has_prelude ? with_prelude.size() : source.size();
+  return clCreateProgramWithSource(context, 1, &text, &size, status);
+}
+
 int32_t OpenClBackend::KeepProgram(const opencl::Call& call, wire::Id id, const Context& context, cl_program native) {
   ProgramObject object;
   object.program = std::make_shared<Program>();
@@ -140,10 +176,11 @@ int32_t OpenClBackend::ReplaceSource(wire::Id id, wire::Bytes source) {
   const Program& old = *object->program;
   const auto* text = reinterpret_cast<const char*>(source.data());
   const size_t size = source.size();
-  cl_program native = clCreateProgramWithSource(old.context.get(), 1, &text, &size, &status);
-  if (status != CL_SUCCESS) return status;
-  if (std::string_view(text, size).find("printf") != std::string_view::npos) MayPrint();
   auto program = std::make_shared<Program>();
+  cl_program native = MakeFromSource(old.context.get(), {text, size}, &program->has_prelude, &status);
+  if (status != CL_SUCCESS) return status;
+  if (splitter_ != nullptr) program->source.assign(text, size);
+  if (std::string_view(text, size).find("printf") != std::string_view::npos) MayPrint();
   program->context = Handle<cl_context>::Share(old.context.get());
   program->devices = old.devices;
   program->version = old.version;
@@ -168,12 +205,19 @@ int32_t OpenClBackend::CreateProgramWithSource(const opencl::Call& call,
   const auto* text = reinterpret_cast<const char*>(message.source.data());
   const size_t size = message.source.size();
   if (size == 0) return Fail(call, CL_INVALID_VALUE, message.program);
-  cl_program native = clCreateProgramWithSource(context->native.get(), 1, &text, &size, &status);
+  bool has_prelude = false;
+  cl_program native = MakeFromSource(context->native.get(), {text, size}, &has_prelude, &status);
   if (status != CL_SUCCESS) return Fail(call, status, message.program);
   // "include": who knows what a header does.
   const std::string_view source(text, size);
   if (source.find("printf") != std::string_view::npos || source.find("include") != std::string_view::npos) MayPrint();
-  return KeepProgram(call, message.program, *context, native);
+  status = KeepProgram(call, message.program, *context, native);
+  if (splitter_ != nullptr && status == CL_SUCCESS) {
+    Program& program = *ShareProgram(message.program);
+    program.source = source;
+    program.has_prelude = has_prelude;
+  }
+  return status;
 }
 
 int32_t OpenClBackend::CreateProgramWithIL(const opencl::Call& call, const opencl::CreateProgramWithIL& message) {
@@ -267,6 +311,7 @@ int32_t OpenClBackend::BuildProgram(const opencl::Call& call, const opencl::Buil
   job->program = ShareProgram(message.program);
   job->program_devices = NamedDevices(job->program->devices);
   job->guest_options = message.options;
+  job->splitter = splitter_.get();
   job->Keep();
   if (message.options.find("printf") != std::string_view::npos) MayPrint();  // -D something=printf
   builder_->Post([job] { job->Build(); });

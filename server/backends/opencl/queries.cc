@@ -135,6 +135,17 @@ int32_t OpenClBackend::QueryObject(const opencl::Call& call, const opencl::Query
   if (reply.status == CL_SUCCESS) {
     switch (message.kind) {
       case kProgram:
+        if (message.param == CL_PROGRAM_SOURCE && ShareProgram(message.object)->has_prelude) {
+          // The guest's own text, with its final 0.
+          const std::string& source = ShareProgram(message.object)->source;
+          const auto* bytes = reinterpret_cast<const std::byte*>(source.c_str());
+          if (source.size() < message.max_size) {
+            value.assign(bytes, bytes + source.size() + 1);
+          } else {
+            reply.status = CL_INVALID_VALUE;
+          }
+          break;
+        }
         reply.status = Ask(message.max_size, &value, [&](size_t size, void* to, size_t* size_ret) {
           return clGetProgramInfo(program, message.param, size, to, size_ret);
         });

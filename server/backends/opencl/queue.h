@@ -24,6 +24,7 @@ struct Queue {
   Handle<cl_event> last;    ///< The newest command's event; in-order queues only.
   StagingPool::Owned slab;  ///< Where small writes of an in-order queue keep their data; see Transfers.
   uint64_t slab_used = 0;
+  Handle<cl_command_queue> parts;  ///< Where parts of split launches run; null until there is one. See splitter.h.
 
   // Any thread's.
   std::atomic<uint64_t> urgent{0};      ///< Somebody waits for the commands up to this number.

@@ -138,6 +138,7 @@ class FakeBulkSender final : public BulkSender {
 struct SessionOptions {
   uint64_t heap = 0;
   Limits limits = {};
+  LaunchGate* gate = nullptr;
 };
 
 /// Memory that a test gives as bytes.

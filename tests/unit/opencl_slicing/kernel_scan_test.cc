@@ -105,6 +105,8 @@ TEST(KernelScan, WhenThePreludeMayNotBeUsed) {
   EXPECT_TRUE(may_carry("kernel void k(global int* a) { a[0] = get_group_id(0) + get_work_dim(); }"));
   EXPECT_TRUE(may_carry("#define G get_group_id\nkernel void k(global int* a) { a[0] = G(0); }"));
   EXPECT_TRUE(may_carry("kernel void k(global int* a) { return get_group_id(0) ? a[0] : a[1]; }"));
+  EXPECT_TRUE(may_carry("#define G(d) get_group_id(d)\nkernel void k(global int* a) { a[0] = G(0); }"));
+  EXPECT_FALSE(may_carry("kernel void k(global int* a, uint d) { a[0] = get_group_id(d); }"));
   EXPECT_FALSE(may_carry("#undef get_group_id\nkernel void k(global int* a) { a[0] = get_group_id(0); }"));
   EXPECT_FALSE(may_carry("#ifndef get_group_id\n#endif\nkernel void k(global int* a) { a[0] = get_group_id(0); }"));
   EXPECT_FALSE(may_carry("kernel void k(global int* a) { int get_group_id = 3; a[0] = get_group_id; }"));

@@ -7,7 +7,7 @@ namespace {
 // Valid in OpenCL C 1.0 to 3.0. Guarded, because a program may be another one's header.
 constexpr std::string_view kPrelude = R"(#if defined(HAWSER_SPLIT_CARRY) && !defined(HAWSER_SPLIT_CARRY_SEEN)
 #define HAWSER_SPLIT_CARRY_SEEN
-#define HAWSER_SPLIT_FN static __attribute__((unused))
+#define HAWSER_SPLIT_FN static __attribute__((unused, always_inline))
 #define HAWSER_SPLIT_ON(w) (((w) >> 58) == 1)
 #define HAWSER_SPLIT_AXIS(w) ((uint)((w) >> 56) & 1u)
 #define HAWSER_SPLIT_DIMS(w) (((uint)((w) >> 57) & 1u) + 1u)

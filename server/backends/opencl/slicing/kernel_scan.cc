@@ -170,22 +170,36 @@ std::string CarryProblem(const ProgramText& text) {
     if (text.IsPreprocessorName(name)) return "the preprocessor is asked about " + std::string(name);
     if (!text.Named(name).empty()) return "the program defines " + std::string(name) + " itself";
   }
-  std::string problem;
-  text.ForEachToken([&](const Token* before, const Token& token, const Token* behind) {
-    if (!problem.empty() || !token.IsIdentifier()) return;
-    bool carried = false;
-    for (const std::string_view name : kCarriedNames) carried = carried || token.text == name;
-    if (!carried) return;
-    const bool called = behind != nullptr && behind->Is("(");
-    const bool declared =
-        before != nullptr && ((before->IsIdentifier() && !before->Is("return") && !before->Is("else") &&
-                               !before->Is("do") && !before->Is("case") && !before->Is("sizeof")) ||
-                              before->Is(".") || before->Is("->") || before->Is("#"));
-    if (declared || (behind != nullptr && !called)) {
-      problem = std::string(token.text) + " stands where it is not called";
+  for (const Part& part : text.parts()) {
+    const auto at = [&](size_t i) { return i < part.tokens.size() ? &part.tokens[i] : nullptr; };
+    for (size_t i = 0; i < part.tokens.size(); ++i) {
+      const Token& token = part.tokens[i];
+      bool carried = false;
+      for (const std::string_view name : kCarriedNames)
+        carried = carried || (token.IsIdentifier() && token.text == name);
+      if (!carried) continue;
+      const Token* before = i == 0 ? nullptr : at(i - 1);
+      const Token* behind = at(i + 1);
+      const bool declared =
+          before != nullptr && ((before->IsIdentifier() && !before->Is("return") && !before->Is("else") &&
+                                 !before->Is("do") && !before->Is("case") && !before->Is("sizeof")) ||
+                                before->Is(".") || before->Is("->") || before->Is("#"));
+      if (declared || (behind != nullptr && !behind->Is("("))) {
+        return std::string(token.text) + " stands where it is not called";
+      }
+      // PoCL 3.1 gives up the process over larger kernels with dimensions that are not constant; the prelude makes
+      // kernels larger.
+      const Token* dimension = at(i + 2);
+      const Token* close = at(i + 3);
+      const bool constant =
+          dimension != nullptr &&
+          (dimension->Is(")") || (dimension->kind == TokenKind::kNumber && close != nullptr && close->Is(")")));
+      if (behind != nullptr && part.kind != Part::Kind::kMacro && !constant) {
+        return std::string(token.text) + " is asked for a dimension that is no number";
+      }
     }
-  });
-  return problem;
+  }
+  return "";
 }
 
 }  // namespace

@@ -1,0 +1,140 @@
+// SPDX-License-Identifier: Apache-2.0
+// A launch that is split, or that asks the gate before it runs: what the executor does. The rest is in splitter.h.
+#include "server/backends/opencl/command.h"
+#include "server/backends/opencl/slicing/carry.h"
+#include "server/backends/opencl/splitter.h"
+
+namespace hawser::server::ocl {
+namespace {
+
+slicing::LaunchShape ShapeOf(const opencl::EnqueueNDRangeKernel& message) {
+  slicing::LaunchShape shape;
+  shape.dimensions = message.work_dim;
+  for (uint32_t d = 0; d < message.work_dim && d < 3; ++d) {
+    if (!message.offset.empty()) shape.offset[d] = message.offset[d];
+    shape.global[d] = message.global.empty() ? 0 : message.global[d];
+    if (!message.local.empty()) shape.local[d] = message.local[d];
+  }
+  return shape;
+}
+
+}  // namespace
+
+// What the kernel's arguments name stays until the last part is enqueued. False when some of it is gone: then the
+// launch is the driver's affair.
+bool OpenClBackend::HoldArguments(const Kernel& kernel, SplitJob* job) {
+  for (const wire::Id id : kernel.objects) {
+    if (!id) continue;
+    if (static_cast<opencl::Handle>(id.type()) == opencl::Handle::kMem) {
+      const Memory* memory = objects_->Table<Memory>().Find(id);
+      if (memory == nullptr || memory->error != 0) return false;
+      job->memory.push_back(Handle<cl_mem>::Share(memory->native.get()));
+    } else if (static_cast<opencl::Handle>(id.type()) == opencl::Handle::kSampler) {
+      const Sampler* sampler = objects_->Table<Sampler>().Find(id);
+      if (sampler == nullptr || sampler->error != 0) return false;
+      job->samplers.push_back(Handle<cl_sampler>::Share(sampler->native.get()));
+    } else {
+      return false;
+    }
+  }
+  return true;
+}
+
+int32_t OpenClBackend::LaunchSplit(const opencl::Call& call, const opencl::EnqueueNDRangeKernel& message,
+                                   Command& command, bool* taken) {
+  Kernel* kernel = command.Use<Kernel>(message.kernel, "kernel");
+  const slicing::LaunchShape shape = ShapeOf(message);
+  // Ids that would look like a carried launch's: see slicing/carry.h.
+  if (shape.dimensions == 3 && kernel->split.program != nullptr && kernel->split.program->carries &&
+      (shape.offset[2] >= slicing::kFirstCarryWord || shape.global[2] >= slicing::kFirstCarryWord - shape.offset[2])) {
+    *taken = true;
+    command.Require(false, CL_INVALID_GLOBAL_OFFSET, "ids in the third dimension are beyond 2^58");
+    return command.Fail();
+  }
+  const std::shared_ptr<Queue>& queue = command.queue();
+  const std::shared_ptr<SplitJob> job = splitter_->Prepare(kernel->native.get(), &kernel->split, queue, shape);
+  if (job == nullptr || (job->plan && !HoldArguments(*kernel, job.get()))) return CL_SUCCESS;
+  *taken = true;
+  job->seq = call.seq;
+  job->opcode = call.opcode;
+  job->queue_id = message.queue;
+  job->event_id = message.event;
+
+  int32_t status = CL_SUCCESS;
+  const auto user_event = [&](Handle<cl_event>* event) {
+    if (status == CL_SUCCESS) *event = user_events_->Create(queue->context.get(), CL_DEVICE_NOT_AVAILABLE, &status);
+  };
+  if (job->plan) user_event(&job->end);
+  const bool open = splitter_->gate().TryEnter(job->first_estimate);
+  if (!open) user_event(&job->grant);
+  // An out-of-order queue's marker without a wait list would wait for everything before it.
+  const bool has_ready = !open && (queue->in_order || !message.wait_list.empty());
+
+  Handle<cl_event> event, ready;
+  if (status != CL_SUCCESS) {
+    command.Require(false, status, "no user event");
+  } else {
+    status = command.Call(
+        [&](cl_command_queue native, cl_uint count, const cl_event* wait_list, cl_event* made) {
+          cl_event first = nullptr, marker = nullptr, grant = job->grant.get();
+          cl_int result = CL_SUCCESS;
+          if (has_ready) {
+            result = clEnqueueMarkerWithWaitList(native, count, wait_list, &marker);
+            ready.Reset(marker);
+          }
+          if (result == CL_SUCCESS && job->plan) {
+            result = Splitter::EnqueuePart(*job, job->first, kernel->native.get(), native, open ? count : 1,
+                                           open ? wait_list : &grant, &first);
+          } else if (result == CL_SUCCESS) {
+            size_t offset[3], global[3], local[3];
+            for (uint32_t d = 0; d < 3; ++d) {
+              offset[d] = shape.offset[d];
+              global[d] = shape.global[d];
+              local[d] = shape.local[d];
+            }
+            result = clEnqueueNDRangeKernel(native, kernel->native.get(), message.work_dim, offset, global,
+                                            message.local.empty() ? nullptr : local, open ? count : 1,
+                                            open ? wait_list : &grant, &first);
+          }
+          job->first_event.Reset(first);
+          if (result != CL_SUCCESS) return result;
+          if (!job->plan) {
+            clRetainEvent(first);
+            *made = first;
+            return CL_SUCCESS;
+          }
+          const cl_event end = job->end.get();
+          return clEnqueueMarkerWithWaitList(native, 1, &end, made);
+        },
+        &event, 2, nullptr, /*gated=*/true);
+  }
+  if (status != CL_SUCCESS) {
+    // Nothing waits for these, unless only the end could not be enqueued.
+    if (job->grant && !job->first_event) user_events_->Forget(job->grant.get());
+    if (job->grant && job->first_event) user_events_->Set(job->grant.get(), status);
+    if (job->end) user_events_->Forget(job->end.get());
+    if (open) splitter_->gate().Leave(job->first_estimate, 0);
+    return command.Fail();
+  }
+
+  // The event of a launch that runs whole is its own end.
+  const bool needs_end = job->plan || open;
+  Completion* end = command.Accept(std::move(event), needs_end);
+  if (end != nullptr && needs_end) {
+    end->action = &Splitter::OnEnd;
+    end->context = Splitter::Context(job);
+  }
+  const bool has_start = has_ready || (open && job->plan);
+  Completion* start = nullptr;
+  if (has_start) {
+    start = completions_->New(has_ready ? ready.get() : job->first_event.get(), queue, queue->number);
+    start->action = &Splitter::OnReady;
+    start->context = Splitter::Context(job);
+  }
+  if (end != nullptr) completions_->Arm(end);
+  if (start != nullptr) completions_->Arm(start);
+  if (!open && !has_ready) splitter_->Start(job);
+  return CL_SUCCESS;
+}
+
+}  // namespace hawser::server::ocl

@@ -1,0 +1,406 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "server/backends/opencl/splitter.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "server/backends/opencl/slicing/carry.h"
+#include "server/backends/opencl/slicing/carry_probe.h"
+#include "server/worker_settings.h"
+
+namespace hawser::server::ocl {
+namespace {
+
+using slicing::KernelKey;
+using slicing::KernelTraits;
+using slicing::LaunchShape;
+using slicing::SlicePart;
+using slicing::SlicePlan;
+
+// So that the device finds the next part at once.
+constexpr size_t kUnderWay = 2;
+// A launch is never cut into more: each part costs some microseconds.
+constexpr uint64_t kMostParts = 4096;
+// Work-items that one compute unit is taken to run at once, where the settings do not say.
+constexpr uint64_t kCoresOfUnit = 64;
+// A session's log is not for guests to fill.
+constexpr uint32_t kMostTold = 64;
+// How often at most the history is written.
+constexpr std::chrono::milliseconds kBetweenSaves{200};
+
+cl_device_id DeviceOf(cl_command_queue queue) {
+  cl_device_id device = nullptr;
+  clGetCommandQueueInfo(queue, CL_QUEUE_DEVICE, sizeof(device), &device, nullptr);
+  return device;
+}
+
+std::string NameOf(cl_device_id device) {
+  std::string all;
+  for (const cl_device_info param : {CL_DEVICE_NAME, CL_DEVICE_VERSION, CL_DRIVER_VERSION}) {
+    char text[256] = {};
+    clGetDeviceInfo(device, param, sizeof(text) - 1, text, nullptr);
+    all.append(text).append("\n");
+  }
+  return all;
+}
+
+// Nanoseconds on the device; 0 when that is not known.
+uint64_t TimeOf(cl_event event) {
+  cl_ulong start = 0, end = 0;
+  if (clGetEventProfilingInfo(event, CL_PROFILING_COMMAND_START, sizeof(start), &start, nullptr) != CL_SUCCESS ||
+      clGetEventProfilingInfo(event, CL_PROFILING_COMMAND_END, sizeof(end), &end, nullptr) != CL_SUCCESS) {
+    return 0;
+  }
+  return end > start ? end - start : 0;
+}
+
+int32_t WaitFor(cl_event event) {
+  const cl_int status = clWaitForEvents(1, &event);
+  cl_int execution = CL_COMPLETE;
+  clGetEventInfo(event, CL_EVENT_COMMAND_EXECUTION_STATUS, sizeof(execution), &execution, nullptr);
+  return execution < 0 ? execution : status;
+}
+
+bool IsUniform(const LaunchShape& shape) {
+  for (uint32_t d = 0; d < shape.dimensions; ++d) {
+    if (shape.local[d] != 0 && shape.global[d] % shape.local[d] != 0) return false;
+  }
+  return true;
+}
+
+}  // namespace
+
+Splitter::Splitter(SplitSettings settings, LaunchGate* gate, Completions& completions, UserEvents& user_events, Log log)
+    : settings_(std::move(settings)),
+      gate_(gate != nullptr ? gate : &open_gate_),
+      completions_(completions),
+      user_events_(user_events),
+      log_(std::move(log)) {
+  if (settings_.history.empty()) return;
+  if (const wire::Status status = history_.Load(settings_.history); !status.ok()) log_("warn", status.text());
+}
+
+Splitter::~Splitter() {
+  for (auto& [device, lane] : lanes_) {
+    {
+      const std::lock_guard<std::mutex> lock(lane->mutex);
+      lane->stop = true;
+    }
+    lane->changed.notify_all();
+    if (lane->thread.joinable()) lane->thread.join();
+  }
+}
+
+bool Splitter::CanCarry(cl_context context, cl_device_id device) {
+  const std::lock_guard<std::mutex> lock(devices_mutex_);
+  const auto found = can_carry_.find(device);
+  if (found != can_carry_.end()) return found->second;
+  const bool works = slicing::CarryWorks(context, device);
+  if (!works)
+    log_("warn", "kernels that ask for their work-group are not split on this device: it has no offset carry");
+  can_carry_[device] = works;
+  return works;
+}
+
+uint64_t Splitter::Cores(cl_device_id device) {
+  if (settings_.cores != 0) return settings_.cores;
+  cl_uint units = 1;
+  clGetDeviceInfo(device, CL_DEVICE_MAX_COMPUTE_UNITS, sizeof(units), &units, nullptr);
+  return units * kCoresOfUnit;
+}
+
+uint64_t Splitter::Estimate(const std::optional<KernelKey>& key, uint64_t items) {
+  const double rate = key ? history_.Rate(*key) : 0;
+  return rate > 0 ? static_cast<uint64_t>(std::min(static_cast<double>(items) / rate, 1e18)) : 0;
+}
+
+uint64_t Splitter::PartItems(const std::optional<KernelKey>& key, cl_device_id device) {
+  if (settings_.items != 0) return settings_.items;
+  const uint64_t unit = gate_->UnitNs();
+  if (unit == 0) return 0;
+  const double rate = key ? history_.Rate(*key) : 0;
+  if (rate > 0) return static_cast<uint64_t>(std::clamp(static_cast<double>(unit) * rate, 1.0, 1e18));
+  return std::max<uint64_t>(1, slicing::FirstRoundItems(Cores(device), settings_.beta, gate_->Tenants()));
+}
+
+const KernelKey& Splitter::KeyOf(KernelSplit* split, cl_device_id device) {
+  if (split->key_device != device) {
+    split->key = KernelKey::Of(NameOf(device), split->program->hash, split->name);
+    split->key_device = device;
+  }
+  return split->key;
+}
+
+void Splitter::Tell(KernelSplit* split, const std::string& how) {
+  if (split->was_told || told_ >= kMostTold) return;
+  split->was_told = true;
+  ++told_;
+  log_("info", "kernel '" + OneLine(split->name.substr(0, 128)) + "' " + how);
+}
+
+// A local size where the guest gave none; false when the launch must run whole because the driver's choice may show.
+bool Splitter::Local(const KernelTraits& traits, cl_kernel kernel, cl_device_id device, LaunchShape* shape) {
+  size_t required[3] = {0, 0, 0};
+  if (clGetKernelWorkGroupInfo(kernel, device, CL_KERNEL_COMPILE_WORK_GROUP_SIZE, sizeof(required), required,
+                               nullptr) == CL_SUCCESS &&
+      required[0] != 0) {
+    for (uint32_t d = 0; d < shape->dimensions; ++d) shape->local[d] = required[d];
+    return true;
+  }
+  if (traits.sees_local_size) return false;
+  if (!traits.needs_carry) return true;  // Each part gets what the driver chooses.
+  shape->local[0] = 64;
+  while (shape->global[0] % shape->local[0] != 0) shape->local[0] /= 2;
+  for (uint32_t d = 1; d < shape->dimensions; ++d) shape->local[d] = 1;
+  return shape->local[0] >= 8;  // Smaller ones cost more than is won.
+}
+
+std::shared_ptr<SplitJob> Splitter::Prepare(cl_kernel native, KernelSplit* split, const std::shared_ptr<Queue>& queue,
+                                            const LaunchShape& guest_shape) {
+  // Alone: nothing is split, measured or asked.
+  const bool contended = gate_->UnitNs() != 0;
+  if (settings_.items == 0 && !contended) return nullptr;
+  auto job = std::make_shared<SplitJob>();
+  job->owner = this;
+  job->queue = queue;
+  job->device = DeviceOf(queue->native.get());
+  job->dimensions = guest_shape.dimensions;
+  const std::optional<SlicePlan> whole = SlicePlan::Plain(guest_shape);
+  if (!whole) return nullptr;  // The driver will have something to say to that.
+  job->first.items = whole->total();
+  if (split->program != nullptr) job->key = KeyOf(split, job->device);
+  // Runs whole, unless what follows finds more.
+  const auto as_it_is = [&]() -> std::shared_ptr<SplitJob> {
+    if (!contended) return nullptr;
+    job->plan.reset();
+    job->first.items = whole->total();
+    job->first_estimate = Estimate(job->key, job->first.items);
+    return job;
+  };
+  const KernelTraits* traits = split->traits;
+  if (traits == nullptr) {
+    Tell(split, "runs whole: its program was not built from source here");
+    return as_it_is();
+  }
+  if (!traits->may_split) {
+    Tell(split, "runs whole: " + traits->reason);
+    return as_it_is();
+  }
+  if (traits->needs_carry && !split->program->carries) {
+    Tell(split, "runs whole: the launch's true geometry cannot be given to it");
+    return as_it_is();
+  }
+
+  LaunchShape shape = guest_shape;
+  const uint64_t fewest = whole->total() / kMostParts;
+  const uint64_t items = std::max(PartItems(job->key, job->device), fewest);
+  if (items == 0 || items >= whole->total()) return as_it_is();
+  if (shape.local[0] == 0 && !Local(*traits, native, job->device, &shape)) return as_it_is();
+  // Smaller work-groups at the end: whether the device takes them is seen in the last part only, too late.
+  if (!IsUniform(shape)) return as_it_is();
+  job->carried = traits->needs_carry;
+  job->plan = job->carried ? SlicePlan::Carried(shape, items) : SlicePlan::Plain(shape);
+  if (!job->plan) return as_it_is();
+  job->has_local = shape.local[0] != 0;
+  for (uint32_t d = 0; d < shape.dimensions && job->has_local; ++d) job->local[d] = shape.local[d];
+  job->first = job->plan->Next(items);
+  if (job->plan->done()) return as_it_is();
+  job->first_estimate = Estimate(job->key, job->first.items);
+
+  cl_int status = CL_SUCCESS;
+  if (queue->version < 21) return as_it_is();
+  job->kernel = Handle<cl_kernel>(clCloneKernel(native, &status));
+  if (status != CL_SUCCESS) return as_it_is();
+  if (!queue->parts) {
+    const cl_queue_properties properties[] = {CL_QUEUE_PROPERTIES, CL_QUEUE_PROFILING_ENABLE, 0};
+    queue->parts = Handle<cl_command_queue>(
+        clCreateCommandQueueWithProperties(queue->context.get(), job->device, properties, &status));
+    if (status != CL_SUCCESS) return as_it_is();
+  }
+  Tell(split, job->carried ? "is split; it is given the launch's true geometry" : "is split");
+  return job;
+}
+
+cl_int Splitter::EnqueuePart(const SplitJob& job, const SlicePart& part, cl_kernel kernel, cl_command_queue queue,
+                             cl_uint count, const cl_event* wait_list, cl_event* event) {
+  size_t offset[3], global[3];
+  for (int d = 0; d < 3; ++d) {
+    offset[d] = part.offset[d];
+    global[d] = part.global[d];
+  }
+  if (job.carried) {
+    offset[2] =
+        slicing::CarryWord(job.plan->axis(), job.dimensions, part.first_group, job.plan->groups(job.plan->axis()));
+  }
+  return clEnqueueNDRangeKernel(queue, kernel, job.carried ? 3 : job.dimensions, offset, global,
+                                job.has_local ? job.local : nullptr, count, wait_list, event);
+}
+
+bool Splitter::OnReady(Completion& completion, int32_t status) {
+  const std::unique_ptr<std::shared_ptr<SplitJob>> context(static_cast<std::shared_ptr<SplitJob>*>(completion.context));
+  SplitJob& job = **context;
+  job.start = status < 0 ? status : CL_SUCCESS;
+  job.owner->Push(std::move(*context));
+  return false;
+}
+
+bool Splitter::OnEnd(Completion& completion, int32_t status) {
+  const std::unique_ptr<std::shared_ptr<SplitJob>> context(static_cast<std::shared_ptr<SplitJob>*>(completion.context));
+  SplitJob& job = **context;
+  if (!job.end) {
+    // It ran whole, with an open gate: nobody else will say so.
+    if (!job.grant) {
+      job.owner->Leave(job, {Handle<cl_event>::Share(job.first_event.get()), job.first.items, job.first_estimate},
+                       status == CL_COMPLETE);
+    }
+    return false;
+  }
+  if (status < 0) {
+    if (job.error == 0) return false;
+    completion.owner().Conclude(&completion, job.error);
+    return true;
+  }
+  completion.started = Handle<cl_event>::Share(job.first_event.get());
+  completion.ended = Handle<cl_event>::Share(job.last.get());
+  return false;
+}
+
+void Splitter::Push(std::shared_ptr<SplitJob> job) {
+  Lane* lane = nullptr;
+  {
+    const std::lock_guard<std::mutex> lock(lanes_mutex_);
+    std::unique_ptr<Lane>& place = lanes_[job->device];
+    if (place == nullptr) {
+      place = std::make_unique<Lane>();
+      place->thread = std::thread([this, made = place.get()] { Run(*made); });
+    }
+    lane = place.get();
+  }
+  {
+    const std::lock_guard<std::mutex> lock(lane->mutex);
+    lane->jobs.push_back(std::move(job));
+  }
+  lane->changed.notify_all();
+}
+
+void Splitter::Leave(const SplitJob& job, const UnderWay& part, bool good) {
+  const uint64_t time = good ? TimeOf(part.event.get()) : 0;
+  if (job.key) history_.Learn(*job.key, part.items, time);
+  gate_->Leave(part.estimate, time);
+}
+
+void Splitter::Run(Lane& lane) {
+  std::unique_lock<std::mutex> lock(lane.mutex);
+  for (;;) {
+    lane.busy = false;
+    lane.changed.notify_all();
+    while (!lane.stop && lane.jobs.empty()) {
+      if (settings_.history.empty() || !history_.changed()) {
+        lane.changed.wait(lock);
+      } else if (lane.changed.wait_for(lock, kBetweenSaves) == std::cv_status::timeout) {
+        lock.unlock();
+        SaveHistory();
+        lock.lock();
+      }
+    }
+    if (lane.jobs.empty()) return;
+    const std::shared_ptr<SplitJob> job = std::move(lane.jobs.front());
+    lane.jobs.pop_front();
+    lane.busy = true;
+    lock.unlock();
+    RunJob(*job);
+    lock.lock();
+  }
+}
+
+void Splitter::RunJob(SplitJob& job) {
+  int32_t status = job.start;
+  const char* what = "the first part";
+  std::deque<UnderWay> parts;
+  const auto retire = [&] {
+    const UnderWay part = std::move(parts.front());
+    parts.pop_front();
+    const int32_t ended = WaitFor(part.event.get());
+    Leave(job, part, ended == CL_SUCCESS);
+    job.last = Handle<cl_event>::Share(part.event.get());
+    if (ended < 0 && status == CL_SUCCESS) status = ended;
+  };
+  const UnderWay first{Handle<cl_event>::Share(job.first_event.get()), job.first.items, job.first_estimate};
+  if (!job.grant) {
+    Leave(job, first, status == CL_SUCCESS);  // It is complete already.
+  } else {
+    if (status == CL_SUCCESS && (stopping_ || !gate_->Enter(job.first_estimate))) status = CL_DEVICE_NOT_AVAILABLE;
+    const bool entered = status == CL_SUCCESS;
+    user_events_.Set(job.grant.get(), entered ? CL_COMPLETE : status);
+    clFlush(job.queue->native.get());
+    if (entered) parts.push_back({Handle<cl_event>::Share(first.event.get()), first.items, first.estimate});
+  }
+  while (job.plan && !job.plan->done() && status == CL_SUCCESS) {
+    uint64_t items = PartItems(job.key, job.device);
+    if (items == 0) items = job.plan->remaining();  // Alone by now.
+    items = std::max(items, job.plan->total() / kMostParts);
+    const uint64_t estimate = Estimate(job.key, std::min(items, job.plan->remaining()));
+    if (stopping_ || !gate_->Enter(estimate)) {
+      status = CL_DEVICE_NOT_AVAILABLE;
+      what = "the session ends; a part";
+      break;
+    }
+    const SlicePart part = job.plan->Next(items);
+    cl_event event = nullptr;
+    status = EnqueuePart(job, part, job.kernel.get(), job.queue->parts.get(), 0, nullptr, &event);
+    if (status != CL_SUCCESS) {
+      gate_->Leave(estimate, 0);
+      what = "a part";
+      break;
+    }
+    parts.push_back({Handle<cl_event>(event), part.items, estimate});
+    clFlush(job.queue->parts.get());
+    if (parts.size() >= kUnderWay) retire();
+  }
+  while (!parts.empty()) retire();
+  if (job.end) Finish(job, status, what);
+}
+
+void Splitter::Finish(SplitJob& job, int32_t status, const char* what) {
+  job.error = status;
+  if (status != CL_SUCCESS && job.start == CL_SUCCESS) {
+    // What failed was enqueued long after the guest's call returned.
+    opencl::CommandFailed notice;
+    notice.seq = job.seq;
+    notice.opcode = job.opcode;
+    notice.status = status;
+    notice.queue = job.queue_id;
+    const std::string text = std::string("EnqueueNDRangeKernel, split: ") + what + " failed";
+    notice.text = text;
+    completions_.replies().Notify(notice, true);
+  }
+  // What the arguments named goes before the guest hears that it may.
+  job.kernel.Reset();
+  job.memory.clear();
+  job.samplers.clear();
+  user_events_.Set(job.end.get(), status == CL_SUCCESS ? CL_COMPLETE : status);
+}
+
+void Splitter::SaveHistory() {
+  const std::lock_guard<std::mutex> lock(save_mutex_);
+  if (const wire::Status status = history_.Save(settings_.history); !status.ok()) log_("warn", status.text());
+}
+
+bool Splitter::Stop(std::chrono::steady_clock::time_point deadline) {
+  stopping_ = true;
+  gate_->Cancel();
+  bool idle = true;
+  std::vector<Lane*> lanes;
+  {
+    const std::lock_guard<std::mutex> lock(lanes_mutex_);
+    for (auto& [device, lane] : lanes_) lanes.push_back(lane.get());
+  }
+  for (Lane* lane : lanes) {
+    std::unique_lock<std::mutex> held(lane->mutex);
+    idle = lane->changed.wait_until(held, deadline, [lane] { return !lane->busy && lane->jobs.empty(); }) && idle;
+  }
+  if (idle && !settings_.history.empty() && history_.changed()) SaveHistory();
+  return idle;
+}
+
+}  // namespace hawser::server::ocl

@@ -1,0 +1,195 @@
+// SPDX-License-Identifier: Apache-2.0
+// Runs launches in parts, so that other tenants get their turn between two of them.
+//
+// A split launch on the guest's queue is two commands: its first part, with the guest's wait list, and an end: a marker
+// that waits for a user event U and stands for the launch (its event is the guest's event). The driver thereby keeps
+// the guest's order by itself: an in-order queue does not go beyond the end before U is set, commands of other queues
+// that wait for the launch wait for the end, and the executor goes on at once. When the first part is complete, a lane
+// (a thread for each device, made when first needed) enqueues the other parts, in ascending order, on an in-order queue
+// of its own beside the guest's (Queue::parts), asking the gate before each; at most two are under way. When the last
+// is complete, U is set. A part that fails ends the launch: U is set to its error, and so the launch's event fails.
+//
+// Where the gate is closed when the launch comes, the first part is not enqueued free either: a marker with the guest's
+// wait list (R, ready) goes before it, and it waits for a second user event G (grant). When R is complete the lane asks
+// the gate and sets G. Launches that run whole take the same way, without an end: their one part is the launch.
+//
+// A lane uses a clone of the kernel, made by the executor at the launch, because the guest may set arguments anew at
+// once; and it holds what the arguments name, because the guest may release that at once. Without clones (devices
+// before OpenCL 2.1) nothing is split.
+//
+// Threads: Prepare() and what fills a SplitJob run on the executor. OnReady() and OnEnd() are Completion's actions:
+// they run on threads of the driver and only hand the job to a lane. Lanes wait for the device, for the gate, and set
+// user events. Jobs are handed over, never shared, except `last` and `error`, which a lane writes before it sets U and
+// OnEnd() reads after that. Lock order: lanes_mutex_, then a lane's mutex; no other lock and no driver call under
+// either. The driver is called from lanes as from any thread (Completions::gate() is taken inside UserEvents::Set
+// only).
+#ifndef HAWSER_SERVER_BACKENDS_OPENCL_SPLITTER_H_
+#define HAWSER_SERVER_BACKENDS_OPENCL_SPLITTER_H_
+
+#include <atomic>
+#include <chrono>
+#include <condition_variable>
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <thread>
+#include <vector>
+
+#include "proto/opencl/messages.h"
+#include "server/backends/opencl/completions.h"
+#include "server/backends/opencl/handle.h"
+#include "server/backends/opencl/queue.h"
+#include "server/backends/opencl/slicing/kernel_history.h"
+#include "server/backends/opencl/slicing/kernel_scan.h"
+#include "server/backends/opencl/slicing/slice_plan.h"
+#include "server/backends/opencl/split_settings.h"
+#include "server/backends/opencl/user_events.h"
+#include "server/worker/launch_gate.h"
+
+namespace hawser::server::ocl {
+
+class Splitter;
+
+/// What is known of a program once it is built. Never changes; shared by the program and its kernels.
+struct ProgramSplit {
+  slicing::ProgramTraits traits;
+  bool carries = false;  ///< Built with the prelude at work.
+  std::string hash;      ///< slicing::ProgramHash().
+};
+
+/// What is known of a kernel.
+struct KernelSplit {
+  std::shared_ptr<const ProgramSplit> program;  ///< Null: not known, so it runs whole.
+  const slicing::KernelTraits* traits = nullptr;
+  std::string name;
+  cl_device_id key_device = nullptr;  ///< Whose `key` is.
+  slicing::KernelKey key;
+  bool was_told = false;  ///< How it runs is in the log.
+};
+
+/// One launch on its way through a lane.
+struct SplitJob {
+  Splitter* owner = nullptr;
+  std::shared_ptr<Queue> queue;
+  cl_device_id device = nullptr;
+  std::optional<slicing::SlicePlan> plan;  ///< What is left. Empty: runs whole.
+  bool carried = false;
+  cl_uint dimensions = 1;
+  bool has_local = false;
+  size_t local[3] = {1, 1, 1};
+  std::optional<slicing::KernelKey> key;
+  slicing::SlicePart first;  ///< Its `items` also when it runs whole.
+  uint64_t first_estimate = 0;
+
+  Handle<cl_kernel> kernel;  ///< A clone.
+  std::vector<Handle<cl_mem>> memory;
+  std::vector<Handle<cl_sampler>> samplers;
+
+  Handle<cl_event> first_event;
+  Handle<cl_event> grant;  ///< G; null when the gate was open.
+  Handle<cl_event> end;    ///< U; null when it runs whole.
+  // Where a late failure is told.
+  uint64_t seq = 0;
+  uint16_t opcode = 0;
+  wire::Id queue_id, event_id;
+
+  int32_t start = 0;      ///< How what the lane waited for ended.
+  Handle<cl_event> last;  ///< The last part's.
+  int32_t error = 0;
+};
+
+class Splitter {
+ public:
+  using Log = std::function<void(std::string_view level, const std::string& text)>;
+
+  /// `gate` may be null: open. All borrowed.
+  Splitter(SplitSettings settings, LaunchGate* gate, Completions& completions, UserEvents& user_events, Log log);
+  /// After Stop() has given true.
+  ~Splitter();
+  Splitter(const Splitter&) = delete;
+  Splitter& operator=(const Splitter&) = delete;
+
+  LaunchGate& gate() { return *gate_; }
+
+  // ---------------------------------------------------------------- the builder's
+  /// slicing::CarryWorks(), once for each device.
+  bool CanCarry(cl_context context, cl_device_id device);
+
+  // ---------------------------------------------------------------- the executor's
+  /// Decides how a launch runs: null: as if there were no splitter. Otherwise a job with `plan` and `first` filled in,
+  /// and the kernel's clone when there is more than that part.
+  std::shared_ptr<SplitJob> Prepare(cl_kernel native, KernelSplit* split, const std::shared_ptr<Queue>& queue,
+                                    const slicing::LaunchShape& shape);
+  /// Enqueues a part, also the first, of a job with a plan.
+  static cl_int EnqueuePart(const SplitJob& job, const slicing::SlicePart& part, cl_kernel kernel,
+                            cl_command_queue queue, cl_uint count, const cl_event* wait_list, cl_event* event);
+  /// A job whose start is complete already.
+  void Start(std::shared_ptr<SplitJob> job) { Push(std::move(job)); }
+
+  // ---------------------------------------------------------------- completions' actions
+  // `context` is a shared_ptr<SplitJob> on the heap, which they take.
+  static bool OnReady(Completion& completion, int32_t status);
+  static bool OnEnd(Completion& completion, int32_t status);
+  static void* Context(const std::shared_ptr<SplitJob>& job) { return new std::shared_ptr<SplitJob>(job); }
+
+  /// Lets no lane begin anything new and waits until all are idle: false when they are not in time (a part that never
+  /// ends). Launches under way end with an error.
+  bool Stop(std::chrono::steady_clock::time_point deadline);
+
+ private:
+  struct Lane {
+    std::mutex mutex;
+    std::condition_variable changed;
+    std::deque<std::shared_ptr<SplitJob>> jobs;
+    bool busy = false;
+    bool stop = false;
+    std::thread thread;
+  };
+  struct UnderWay {
+    Handle<cl_event> event;
+    uint64_t items = 0;
+    uint64_t estimate = 0;
+  };
+  void Push(std::shared_ptr<SplitJob> job);
+  void Run(Lane& lane);
+  void RunJob(SplitJob& job);
+  void Finish(SplitJob& job, int32_t status, const char* what);
+  void SaveHistory();
+  /// Work-items of the next part; 0: all that is left.
+  uint64_t PartItems(const std::optional<slicing::KernelKey>& key, cl_device_id device);
+  uint64_t Estimate(const std::optional<slicing::KernelKey>& key, uint64_t items);
+  /// Learns from a command that is complete and leaves the gate.
+  void Leave(const SplitJob& job, const UnderWay& part, bool good);
+  const slicing::KernelKey& KeyOf(KernelSplit* split, cl_device_id device);
+  /// Says once for each kernel in the log how it runs, and for a bounded number of kernels.
+  void Tell(KernelSplit* split, const std::string& how);
+  bool Local(const slicing::KernelTraits& traits, cl_kernel kernel, cl_device_id device, slicing::LaunchShape* shape);
+  uint64_t Cores(cl_device_id device);
+
+  const SplitSettings settings_;
+  OpenGate open_gate_;
+  LaunchGate* const gate_;
+  Completions& completions_;
+  UserEvents& user_events_;
+  const Log log_;
+  slicing::KernelHistory history_;
+  std::mutex save_mutex_;
+  std::atomic<bool> stopping_{false};
+  uint32_t told_ = 0;  ///< The executor's.
+
+  std::mutex lanes_mutex_;
+  std::map<cl_device_id, std::unique_ptr<Lane>> lanes_;
+
+  std::mutex devices_mutex_;  ///< A leaf, except for the probe.
+  std::map<cl_device_id, bool> can_carry_;
+};
+
+}  // namespace hawser::server::ocl
+
+#endif  // HAWSER_SERVER_BACKENDS_OPENCL_SPLITTER_H_

@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: Apache-2.0
+// Where a backend asks before it gives the device work. The scheduler's grants are put behind this interface; a backend
+// asks it for each unit of work (a launch, or one part of a launch that was split) and knows no policy.
+//
+// A unit is entered, runs, and is left: each Enter() that gave true is followed by exactly one Leave(). While UnitNs()
+// is 0 nobody else wants the device: then a backend neither asks nor measures nor splits, and the gate costs one load.
+#ifndef HAWSER_SERVER_WORKER_LAUNCH_GATE_H_
+#define HAWSER_SERVER_WORKER_LAUNCH_GATE_H_
+
+#include <cstdint>
+
+namespace hawser::server {
+
+/// Threading: all functions from any thread.
+class LaunchGate {
+ public:
+  virtual ~LaunchGate() = default;
+
+  /// How long one unit should keep the device, nanoseconds; longer launches are split when they can be. 0: alone.
+  virtual uint64_t UnitNs() const = 0;
+  /// Who shares the device at the moment, this session's tenant included. For first rounds (paper 004).
+  virtual uint32_t Tenants() const = 0;
+
+  /// True: go ahead. Never waits. `estimated_ns` is 0 when nothing is known.
+  virtual bool TryEnter(uint64_t estimated_ns) = 0;
+  /// Waits for the grant; never called on the executor or on a thread of the driver. False: the session ends.
+  virtual bool Enter(uint64_t estimated_ns) = 0;
+  /// What was entered with this estimate is done. `measured_ns` as the device's clock has it; 0: not known (it failed).
+  virtual void Leave(uint64_t estimated_ns, uint64_t measured_ns) = 0;
+  /// Ends all waits, now and later.
+  virtual void Cancel() = 0;
+};
+
+/// Without a scheduler.
+class OpenGate final : public LaunchGate {
+ public:
+  uint64_t UnitNs() const override { return 0; }
+  uint32_t Tenants() const override { return 1; }
+  bool TryEnter(uint64_t) override { return true; }
+  bool Enter(uint64_t) override { return true; }
+  void Leave(uint64_t, uint64_t) override {}
+  void Cancel() override {}
+};
+
+}  // namespace hawser::server
+
+#endif  // HAWSER_SERVER_WORKER_LAUNCH_GATE_H_

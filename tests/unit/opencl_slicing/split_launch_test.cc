@@ -1,0 +1,451 @@
+// SPDX-License-Identifier: Apache-2.0
+// Split launches among other commands: order, wait lists, events, errors, the gate, and the end of a session.
+#include <gtest/gtest.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <filesystem>
+
+#include "server/backends/opencl/slicing/kernel_history.h"
+#include "server/backends/opencl/split_settings.h"
+#include "server/worker/launch_gate.h"
+#include "tests/unit/backend_opencl/session.h"
+
+namespace hawser::server::ocl {
+namespace {
+
+/// Lets units in as a test says.
+class TestGate final : public LaunchGate {
+ public:
+  explicit TestGate(uint64_t unit_ns = 0) : unit_ns_(unit_ns) {}
+
+  uint64_t UnitNs() const override { return unit_ns_; }
+  uint32_t Tenants() const override { return 2; }
+  bool TryEnter(uint64_t estimated_ns) override {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    if (!open_) return false;
+    Note(estimated_ns);
+    return true;
+  }
+  bool Enter(uint64_t estimated_ns) override {
+    std::unique_lock<std::mutex> lock(mutex_);
+    ++waiting_;
+    changed_.notify_all();
+    changed_.wait(lock, [&] { return cancelled_ || open_ || permits_ > 0; });
+    --waiting_;
+    if (cancelled_) return false;
+    if (!open_) --permits_;
+    Note(estimated_ns);
+    return true;
+  }
+  void Leave(uint64_t, uint64_t measured_ns) override {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    ++left_;
+    measured_ += measured_ns;
+    changed_.notify_all();
+  }
+  void Cancel() override {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    cancelled_ = true;
+    changed_.notify_all();
+  }
+
+  void SetOpen(bool open) {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    open_ = open;
+    changed_.notify_all();
+  }
+  void Permit(int count) {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    permits_ += count;
+    changed_.notify_all();
+  }
+  bool AwaitWaiting() {
+    std::unique_lock<std::mutex> lock(mutex_);
+    return changed_.wait_for(lock, kPatience, [&] { return waiting_ > 0 && permits_ == 0; });
+  }
+  bool AwaitLeft(int count) {
+    std::unique_lock<std::mutex> lock(mutex_);
+    return changed_.wait_for(lock, kPatience, [&] { return left_ >= count; });
+  }
+  int entered() const {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    return entered_;
+  }
+  int left() const {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    return left_;
+  }
+  uint64_t measured() const {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    return measured_;
+  }
+  std::vector<uint64_t> estimates() const {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    return estimates_;
+  }
+
+ private:
+  void Note(uint64_t estimated_ns) {
+    ++entered_;
+    estimates_.push_back(estimated_ns);
+  }
+
+  const uint64_t unit_ns_;
+  mutable std::mutex mutex_;
+  std::condition_variable changed_;
+  bool open_ = true, cancelled_ = false;
+  int permits_ = 0, waiting_ = 0, entered_ = 0, left_ = 0;
+  uint64_t measured_ = 0;
+  std::vector<uint64_t> estimates_;
+};
+
+constexpr std::string_view kSource = R"(
+kernel void add(global int* a, int value) { a[get_global_id(0)] += value; }
+kernel void sum(global int* a, global int* b) { b[get_global_id(0)] += a[get_global_id(0)] * 2; }
+kernel void spin(global int* a) { while (atomic_add(a, 0) < 0) ; }
+kernel void bound(global int* a, read_only image2d_t picture, sampler_t how) {
+  a[get_global_id(0)] = read_imagei(picture, how, (int2)(0, 0)).x;
+}
+)";
+constexpr size_t kCount = 1024;
+
+class SplitLaunch : public testing::Test {
+ protected:
+  std::unique_ptr<Session> NewSession(TestGate* gate, const std::string& mode = "items=128") {
+    ::setenv("HAWSER_OPENCL_SPLIT", mode.c_str(), 1);
+    SessionOptions options;
+    options.gate = gate;
+    auto session = std::make_unique<Session>(options);
+    program_ = session->Program(kSource);
+    return session;
+  }
+  void TearDown() override {
+    ::unsetenv("HAWSER_OPENCL_SPLIT");
+    ::unsetenv("HAWSER_OPENCL_SPLIT_HISTORY");
+  }
+  Id Add(Session& session, Id buffer, int value) {
+    const Id kernel = session.Kernel(program_, "add");
+    EXPECT_EQ(session.SetBuffer(kernel, 0, buffer), CL_SUCCESS);
+    EXPECT_EQ(session.SetValue(kernel, 1, value), CL_SUCCESS);
+    return kernel;
+  }
+  static Id NewEvent(Session& session) { return session.NewId(opencl::Handle::kEvent); }
+
+  Id program_;
+};
+
+TEST_F(SplitLaunch, ManyInOrderWithOtherCommandsBetween) {
+  TestGate gate;
+  auto session = NewSession(&gate);
+  const Id queue = session->Queue(), a = session->BufferOf(std::vector<int>(kCount, 0)),
+           b = session->BufferOf(std::vector<int>(kCount, 0));
+  const Id add = Add(*session, a, 1), sum = session->Kernel(program_, "sum");
+  session->SetBuffer(sum, 0, a);
+  session->SetBuffer(sum, 1, b);
+  int expected = 0, total = 0;
+  for (int round = 0; round < 20; ++round) {
+    ASSERT_EQ(session->SetValue(add, 1, round), CL_SUCCESS);
+    ASSERT_EQ(session->Launch(queue, add, kCount), CL_SUCCESS);
+    // The launch has the argument that it was launched with.
+    ASSERT_EQ(session->SetValue(add, 1, 1000000), CL_SUCCESS);
+    expected += round;
+    if (round % 5 == 4) {
+      ASSERT_EQ(session->Write(queue, a, BytesOf(std::vector<int>(kCount, 7))), CL_SUCCESS);
+      expected = 7;
+    }
+    ASSERT_EQ(session->Launch(queue, sum, kCount), CL_SUCCESS);
+    total += 2 * expected;
+  }
+  EXPECT_EQ(session->Finish(queue), CL_SUCCESS);
+  EXPECT_EQ(session->ReadAs<int>(queue, b, kCount), std::vector<int>(kCount, total));
+  EXPECT_EQ(session->ReadAs<int>(queue, a, kCount), std::vector<int>(kCount, expected));
+  EXPECT_EQ(gate.entered(), 2 * 20 * 8);
+  EXPECT_EQ(gate.left(), gate.entered());
+  EXPECT_GT(gate.measured(), 0u);
+}
+
+TEST_F(SplitLaunch, ArgumentsMayBeReleasedAtOnce) {
+  TestGate gate;
+  gate.SetOpen(false);
+  auto session = NewSession(&gate);
+  const Id queue = session->Queue(), a = session->BufferOf(std::vector<int>(kCount, 5)),
+           b = session->BufferOf(std::vector<int>(kCount, 1));
+  const Id kernel = session->Kernel(program_, "sum"), event = NewEvent(*session);
+  session->SetBuffer(kernel, 0, a);
+  session->SetBuffer(kernel, 1, b);
+  ASSERT_EQ(session->Launch(queue, kernel, kCount, {}, event), CL_SUCCESS);
+  EXPECT_EQ(session->Release(a, true), CL_SUCCESS);
+  EXPECT_EQ(session->Release(kernel), CL_SUCCESS);
+  EXPECT_EQ(session->Release(program_), CL_SUCCESS);
+  ASSERT_TRUE(gate.AwaitWaiting());
+  EXPECT_FALSE(session->HasReleased(a));  // A part still needs it.
+  gate.SetOpen(true);
+  EXPECT_EQ(session->AwaitEvent(event)->message.status, CL_COMPLETE);
+  EXPECT_TRUE(session->AwaitReleased(a));
+  EXPECT_EQ(session->ReadAs<int>(queue, b, kCount), std::vector<int>(kCount, 11));
+}
+
+TEST_F(SplitLaunch, TheExecutorGoesOnWhileALaunchWaitsForItsGrant) {
+  TestGate gate;
+  gate.SetOpen(false);
+  auto session = NewSession(&gate);
+  const Id queue = session->Queue(), other = session->Queue();
+  const Id a = session->BufferOf(std::vector<int>(kCount, 0)), b = session->BufferOf(std::vector<int>(kCount, 3));
+  const Id kernel = Add(*session, a, 4), event = NewEvent(*session), later = NewEvent(*session);
+  ASSERT_EQ(session->Launch(queue, kernel, kCount, {}, event), CL_SUCCESS);
+  ASSERT_TRUE(gate.AwaitWaiting());
+  // Another queue is not held up; this one's order is kept.
+  EXPECT_EQ(session->ReadAs<int>(other, b, kCount), std::vector<int>(kCount, 3));
+  ASSERT_EQ(session->Write(queue, a, BytesOf(std::vector<int>(1, 100)), 0, {}, later), CL_SUCCESS);
+  for (int part = 1; part <= 8; ++part) {
+    EXPECT_FALSE(session->HasEvent(event));
+    EXPECT_FALSE(session->HasEvent(later));
+    gate.Permit(1);
+    if (part < 8) {
+      ASSERT_TRUE(gate.AwaitWaiting());
+    }
+    EXPECT_EQ(gate.entered(), part);
+  }
+  EXPECT_EQ(session->AwaitEvent(event)->message.status, CL_COMPLETE);
+  EXPECT_EQ(session->AwaitEvent(later)->message.status, CL_COMPLETE);
+  std::vector<int> expected(kCount, 4);
+  expected[0] = 100;
+  EXPECT_EQ(session->ReadAs<int>(queue, a, kCount), expected);
+  EXPECT_EQ(gate.left(), 8);
+}
+
+TEST_F(SplitLaunch, GrantsAreAskedForWhenTheWaitListIsComplete) {
+  TestGate gate;
+  gate.SetOpen(false);
+  auto session = NewSession(&gate);
+  for (const uint64_t properties : {uint64_t{0}, uint64_t{CL_QUEUE_OUT_OF_ORDER_EXEC_MODE_ENABLE}}) {
+    const int before = gate.entered();
+    const Id queue = session->Queue(properties), a = session->BufferOf(std::vector<int>(kCount, 0));
+    const Id blocker = session->UserEvent(), event = NewEvent(*session);
+    ASSERT_EQ(session->Launch(queue, Add(*session, a, 4), kCount, {blocker}, event), CL_SUCCESS);
+    gate.Permit(1);
+    EXPECT_EQ(gate.entered(), before);  // Nobody has asked: the permit is still there below.
+    ASSERT_EQ(session->SetUserEvent(blocker, CL_COMPLETE), CL_SUCCESS);
+    ASSERT_TRUE(gate.AwaitLeft(before + 1));
+    gate.Permit(7);
+    EXPECT_EQ(session->AwaitEvent(event)->message.status, CL_COMPLETE);
+    EXPECT_EQ(session->ReadAs<int>(queue, a, kCount), std::vector<int>(kCount, 4));
+  }
+}
+
+TEST_F(SplitLaunch, OutOfOrderQueues) {
+  TestGate gate;
+  for (const bool open : {true, false}) {
+    auto session = NewSession(&gate);
+    const Id queue = session->Queue(CL_QUEUE_OUT_OF_ORDER_EXEC_MODE_ENABLE);
+    const Id a = session->BufferOf(std::vector<int>(kCount, 0)), b = session->BufferOf(std::vector<int>(kCount, 0));
+    const Id add = Add(*session, a, 4), sum = session->Kernel(program_, "sum");
+    session->SetBuffer(sum, 0, a);
+    session->SetBuffer(sum, 1, b);
+    gate.SetOpen(open);
+    // A command that never ends before the launch must not hold it up.
+    const Id blocker = session->UserEvent(), blocked = NewEvent(*session);
+    ASSERT_EQ(session->Write(queue, b, BytesOf(std::vector<int>(1, 0)), 0, {blocker}, blocked), CL_SUCCESS);
+    std::vector<Id> events;
+    for (int i = 0; i < 6; ++i) {
+      events.push_back(NewEvent(*session));
+      const std::vector<Id> waits = i == 0 ? std::vector<Id>() : std::vector<Id>{events[events.size() - 2]};
+      ASSERT_EQ(session->Launch(queue, i % 2 == 0 ? add : sum, kCount, waits, events.back()), CL_SUCCESS);
+    }
+    gate.SetOpen(true);
+    EXPECT_EQ(session->AwaitEvent(events.back())->message.status, CL_COMPLETE);
+    EXPECT_FALSE(session->HasEvent(blocked));
+    ASSERT_EQ(session->SetUserEvent(blocker, CL_COMPLETE), CL_SUCCESS);
+    EXPECT_EQ(session->Finish(queue), CL_SUCCESS);
+    EXPECT_EQ(session->ReadAs<int>(queue, b, kCount)[5], 2 * 4 + 2 * 8 + 2 * 12);
+  }
+}
+
+TEST_F(SplitLaunch, TimesReachFromTheFirstPartToTheLast) {
+  TestGate gate;
+  auto session = NewSession(&gate);
+  const Id queue = session->Queue(CL_QUEUE_PROFILING_ENABLE), quiet = session->Queue();
+  const Id a = session->BufferOf(std::vector<int>(kCount, 0)), kernel = Add(*session, a, 4);
+  const Id event = NewEvent(*session), untimed = NewEvent(*session);
+  gate.SetOpen(false);
+  gate.Permit(1);
+  ASSERT_EQ(session->Launch(queue, kernel, kCount, {}, event), CL_SUCCESS);
+  ASSERT_TRUE(gate.AwaitLeft(1));
+  const auto pause = std::chrono::milliseconds(20);
+  std::this_thread::sleep_for(pause);
+  gate.SetOpen(true);
+  const auto notice = session->AwaitEvent(event);
+  ASSERT_TRUE(notice && notice->message.has_times);
+  const auto& times = notice->message.times;
+  EXPECT_TRUE(times[0] <= times[1] && times[1] <= times[2] && times[2] < times[3] && times[3] <= times[4]);
+  EXPECT_GE(times[3] - times[2], static_cast<uint64_t>(std::chrono::nanoseconds(pause).count()));
+  // Queues are measured for the gate; a guest that did not ask does not see it.
+  ASSERT_EQ(session->Launch(quiet, kernel, kCount, {}, untimed), CL_SUCCESS);
+  EXPECT_EQ(session->AwaitEvent(untimed)->message.has_times, 0);
+}
+
+TEST_F(SplitLaunch, ErrorsAreToldAsForWholeLaunches) {
+  TestGate gate;
+  for (const bool open : {true, false}) {
+    auto session = NewSession(&gate);
+    gate.SetOpen(open);
+    const Id queue = session->Queue(), a = session->BufferOf(std::vector<int>(kCount, 0));
+    const Id unset = session->Kernel(program_, "add"), event = NewEvent(*session);
+    EXPECT_EQ(session->Launch(queue, unset, kCount, {}, event), CL_INVALID_KERNEL_ARGS);
+    const Id kernel = Add(*session, a, 1);
+    opencl::EnqueueNDRangeKernel launch;
+    launch.queue = queue;
+    launch.kernel = kernel;
+    launch.work_dim = 1;
+    const uint64_t global = 1 << 20, local = 1 << 18, odd = 100;
+    launch.global = wire::ArrayView<uint64_t>(&global, 1);
+    launch.local = wire::ArrayView<uint64_t>(&local, 1);
+    EXPECT_EQ(session->Do(launch), CL_INVALID_WORK_GROUP_SIZE);
+    launch.local = wire::ArrayView<uint64_t>(&odd, 1);
+    EXPECT_EQ(session->Do(launch), CL_INVALID_WORK_GROUP_SIZE);  // Not in its last part only.
+    // And all is well afterwards.
+    gate.SetOpen(true);
+    ASSERT_EQ(session->Launch(queue, kernel, kCount), CL_SUCCESS);
+    EXPECT_EQ(session->ReadAs<int>(queue, a, kCount), std::vector<int>(kCount, 1));
+    EXPECT_EQ(gate.left(), gate.entered());
+  }
+}
+
+TEST_F(SplitLaunch, AFailedWaitListFailsTheLaunch) {
+  TestGate gate;
+  for (const bool open : {true, false}) {
+    auto session = NewSession(&gate);
+    gate.SetOpen(open);
+    const Id queue = session->Queue(), a = session->BufferOf(std::vector<int>(kCount, 0));
+    const Id blocker = session->UserEvent(), event = NewEvent(*session), behind = NewEvent(*session);
+    ASSERT_EQ(session->Launch(queue, Add(*session, a, 1), kCount, {blocker}, event), CL_SUCCESS);
+    const Id other = session->Queue();
+    ASSERT_EQ(session->Write(other, a, BytesOf(std::vector<int>(1, 9)), 0, {event}, behind), CL_SUCCESS);
+    ASSERT_EQ(session->SetUserEvent(blocker, -77), CL_SUCCESS);
+    const auto failed = session->AwaitEvent(event);
+    ASSERT_TRUE(failed);
+    EXPECT_LT(failed->message.status, 0);
+    EXPECT_LT(session->AwaitEvent(behind)->message.status, 0);
+    gate.SetOpen(true);
+    const Id fresh = session->Queue();
+    EXPECT_EQ(session->ReadAs<int>(fresh, a, kCount), std::vector<int>(kCount, 0));
+  }
+}
+
+TEST_F(SplitLaunch, KernelsThatMustNotBeSplitRunWhole) {
+  TestGate gate;
+  auto session = NewSession(&gate);
+  const Id queue = session->Queue(), a = session->BufferOf(std::vector<int>(kCount, 0));
+  const Id kernel = session->Kernel(program_, "spin");
+  session->SetBuffer(kernel, 0, a);
+  ASSERT_EQ(session->Launch(queue, kernel, kCount), CL_SUCCESS);
+  EXPECT_EQ(session->Finish(queue), CL_SUCCESS);
+  EXPECT_EQ(gate.entered(), 0);
+  const std::vector<std::string> log = session->Log();
+  EXPECT_TRUE(std::any_of(log.begin(), log.end(), [](const std::string& line) {
+    return line == "info kernel 'spin' runs whole: it may wait for another work-group";
+  }));
+}
+
+TEST_F(SplitLaunch, ASessionMayEndInTheMiddle) {
+  TestGate gate;
+  gate.SetOpen(false);
+  auto session = NewSession(&gate);
+  const Id queue = session->Queue(), a = session->BufferOf(std::vector<int>(kCount, 0));
+  const Id event = NewEvent(*session), next = NewEvent(*session);
+  ASSERT_EQ(session->Launch(queue, Add(*session, a, 1), kCount, {}, event), CL_SUCCESS);
+  ASSERT_EQ(session->Launch(queue, Add(*session, a, 1), kCount, {}, next), CL_SUCCESS);
+  gate.Permit(3);
+  ASSERT_TRUE(gate.AwaitWaiting());
+  session->EndBackend();
+  EXPECT_TRUE(session->HasEvent(event));
+  EXPECT_LT(session->AwaitEvent(event)->message.status, 0);
+  EXPECT_EQ(gate.left(), gate.entered());
+}
+
+// ---------------------------------------------------------------------- as the gate says
+
+TEST_F(SplitLaunch, AloneNothingIsSplitOrAsked) {
+  TestGate gate(0);
+  auto session = NewSession(&gate, "gate");
+  const Id queue = session->Queue(), a = session->BufferOf(std::vector<int>(kCount, 0));
+  ASSERT_EQ(session->Launch(queue, Add(*session, a, 1), kCount), CL_SUCCESS);
+  EXPECT_EQ(session->ReadAs<int>(queue, a, kCount), std::vector<int>(kCount, 1));
+  EXPECT_EQ(gate.entered(), 0);
+}
+
+TEST_F(SplitLaunch, FirstByThePapersFormulaThenByTheMeasuredRate) {
+  // A unit so long that, once the rate is known, all of the launch fits.
+  TestGate gate(uint64_t{1} << 50);
+  auto session = NewSession(&gate, "gate,cores=256,beta=2");  // 256 * 2 / 2 tenants = 256 work-items
+  const Id queue = session->Queue(), a = session->BufferOf(std::vector<int>(kCount, 0));
+  const Id kernel = Add(*session, a, 1), first = NewEvent(*session), second = NewEvent(*session);
+  ASSERT_EQ(session->Launch(queue, kernel, kCount, {}, first), CL_SUCCESS);
+  ASSERT_EQ(session->AwaitEvent(first)->message.status, CL_COMPLETE);
+  // The rate is known when the first part is complete: the rest is one part.
+  EXPECT_EQ(gate.entered(), 2);
+  EXPECT_EQ(gate.estimates()[0], 0u);
+  EXPECT_GT(gate.estimates()[1], 0u);
+  ASSERT_EQ(session->Launch(queue, kernel, kCount, {}, second), CL_SUCCESS);
+  ASSERT_EQ(session->AwaitEvent(second)->message.status, CL_COMPLETE);
+  ASSERT_TRUE(gate.AwaitLeft(3));
+  EXPECT_EQ(gate.entered(), 3);  // Whole, but asked and measured.
+  EXPECT_EQ(session->ReadAs<int>(queue, a, kCount), std::vector<int>(kCount, 2));
+}
+
+TEST_F(SplitLaunch, WholeLaunchesWaitForTheirGrantToo) {
+  TestGate gate(uint64_t{1} << 50);
+  auto session = NewSession(&gate, "gate");
+  gate.SetOpen(false);
+  const Id queue = session->Queue(), a = session->BufferOf(std::vector<int>(kCount, 0));
+  const Id kernel = session->Kernel(program_, "spin"), event = NewEvent(*session);
+  session->SetBuffer(kernel, 0, a);
+  ASSERT_EQ(session->Launch(queue, kernel, kCount, {}, event), CL_SUCCESS);
+  ASSERT_TRUE(gate.AwaitWaiting());
+  EXPECT_FALSE(session->HasEvent(event));
+  gate.Permit(1);
+  EXPECT_EQ(session->AwaitEvent(event)->message.status, CL_COMPLETE);
+  ASSERT_TRUE(gate.AwaitLeft(1));
+  EXPECT_GT(gate.measured(), 0u);  // Its true length.
+}
+
+TEST_F(SplitLaunch, RatesAreKeptFromRunToRun) {
+  char folder[] = "/tmp/hawser-split-XXXXXX";
+  ASSERT_NE(::mkdtemp(folder), nullptr);
+  const std::string file = std::string(folder) + "/history";
+  ::setenv("HAWSER_OPENCL_SPLIT_HISTORY", file.c_str(), 1);
+  std::vector<int> entered;
+  for (int run = 0; run < 2; ++run) {
+    TestGate gate(uint64_t{1} << 50);
+    auto session = NewSession(&gate, "gate,cores=64,beta=1");
+    const Id queue = session->Queue(), a = session->BufferOf(std::vector<int>(kCount, 0)), event = NewEvent(*session);
+    ASSERT_EQ(session->Launch(queue, Add(*session, a, 1), kCount, {}, event), CL_SUCCESS);
+    ASSERT_EQ(session->AwaitEvent(event)->message.status, CL_COMPLETE);
+    session->EndBackend();
+    entered.push_back(gate.entered());
+  }
+  EXPECT_EQ(entered, (std::vector<int>{2, 1}));
+  slicing::KernelHistory history;
+  EXPECT_TRUE(history.Load(file).ok());
+  EXPECT_EQ(history.size(), 1u);
+  std::filesystem::remove_all(folder);
+}
+
+TEST(SplitSettings, Words) {
+  EXPECT_FALSE(SplitSettings::Parse("").value().enabled);
+  EXPECT_FALSE(SplitSettings::Parse("off").value().enabled);
+  EXPECT_TRUE(SplitSettings::Parse("gate").value().enabled);
+  EXPECT_EQ(SplitSettings::Parse("gate").value().items, 0u);
+  auto settings = SplitSettings::Parse("items=128,cores=2048,beta=1.5");
+  EXPECT_EQ(settings->items, 128u);
+  EXPECT_EQ(settings->cores, 2048u);
+  EXPECT_EQ(settings->beta, 1.5);
+  for (const char* text : {"on", "items=0", "items=x", "gate,beta=-1", "gate,beta=inf", "gate,", "gate,what=1"}) {
+    EXPECT_FALSE(SplitSettings::Parse(text).ok()) << text;
+  }
+}
+
+}  // namespace
+}  // namespace hawser::server::ocl
