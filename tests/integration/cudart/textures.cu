@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Arrays, textures and surfaces; pitched, 2D and 3D copies and fills.
+// Arrays, textures and surfaces.
 #include <vector>
 
 #include "check.h"
@@ -92,48 +92,6 @@ int main() {
   for (int i = 0; i < 32; ++i) equal &= read[i] == values[i];
   EXPECT(equal);
   OK(cudaDestroyTextureObject(texture));
-
-  // Pitched memory.
-  char* pitched = nullptr;
-  size_t pitch = 0;
-  OK(cudaMallocPitch(&pitched, &pitch, 100, 10));
-  EXPECT(pitch >= 100);
-  OK(cudaMemset2D(pitched, pitch, 0, 100, 10));
-  OK(cudaMemset2D(pitched + pitch + 5, pitch, 7, 20, 3));
-  std::vector<char> rows(100 * 10);
-  OK(cudaMemcpy2D(rows.data(), 100, pitched, pitch, 100, 10, cudaMemcpyDeviceToHost));
-  int sevens = 0;
-  for (const char c : rows) sevens += c == 7;
-  EXPECT(sevens == 60);
-  EXPECT(rows[100 + 5] == 7 && rows[100 + 4] == 0 && rows[3 * 100 + 24] == 7 && rows[4 * 100 + 5] == 0);
-  OK(cudaFree(pitched));
-
-  // Boxes.
-  cudaPitchedPtr box;
-  const cudaExtent size = make_cudaExtent(12, 5, 4);
-  OK(cudaMalloc3D(&box, size));
-  OK(cudaMemset3D(box, 1, size));
-  std::vector<char> in(12 * 5 * 4);
-  for (size_t i = 0; i < in.size(); ++i) in[i] = static_cast<char>(i);
-  cudaMemcpy3DParms copy = {};
-  copy.srcPtr = make_cudaPitchedPtr(in.data(), 12, 12, 5);
-  copy.dstPtr = box;
-  copy.extent = make_cudaExtent(6, 5, 2);
-  copy.dstPos = make_cudaPos(3, 0, 1);
-  copy.kind = cudaMemcpyHostToDevice;
-  OK(cudaMemcpy3D(&copy));
-  std::vector<char> result(in.size());
-  copy = {};
-  copy.srcPtr = box;
-  copy.dstPtr = make_cudaPitchedPtr(result.data(), 12, 12, 5);
-  copy.extent = size;
-  copy.kind = cudaMemcpyDeviceToHost;
-  OK(cudaMemcpy3D(&copy));
-  EXPECT(result[0] == 1);
-  EXPECT(result[(1 * 5 + 2) * 12 + 3] == in[2 * 12]);
-  EXPECT(result[(2 * 5 + 4) * 12 + 8] == in[(1 * 5 + 4) * 12 + 5]);
-  EXPECT(result[(2 * 5 + 4) * 12 + 9] == 1);
-  OK(cudaFree(box.ptr));
 
   EXPECT_ERROR(cudaErrorInvalidChannelDescriptor, [&] {
     const cudaChannelFormatDesc wrong = cudaCreateChannelDesc(8, 8, 8, 0, cudaChannelFormatKindUnsigned);
