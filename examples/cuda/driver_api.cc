@@ -5,15 +5,15 @@
 #include <cstdio>
 #include <cstdlib>
 
-#define CHECK(call)                                              \
-  do {                                                           \
-    const CUresult status = (call);                              \
-    if (status != CUDA_SUCCESS) {                                \
-      const char* name = nullptr;                                \
-      cuGetErrorName(status, &name);                             \
-      std::fprintf(stderr, "%s: %s\n", #call, name);             \
-      std::exit(1);                                              \
-    }                                                            \
+#define CHECK(call)                                  \
+  do {                                               \
+    const CUresult status = (call);                  \
+    if (status != CUDA_SUCCESS) {                    \
+      const char* name = nullptr;                    \
+      cuGetErrorName(status, &name);                 \
+      std::fprintf(stderr, "%s: %s\n", #call, name); \
+      std::exit(1);                                  \
+    }                                                \
   } while (0)
 
 // Each thread adds its number, times ten, to one sum.

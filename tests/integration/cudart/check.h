@@ -7,22 +7,22 @@
 
 inline int g_failures = 0;
 
-#define EXPECT(condition)                                                    \
-  do {                                                                       \
-    if (!(condition)) {                                                      \
-      std::printf("%s:%d: not so: %s\n", __FILE__, __LINE__, #condition);    \
-      ++g_failures;                                                          \
-    }                                                                        \
+#define EXPECT(condition)                                                 \
+  do {                                                                    \
+    if (!(condition)) {                                                   \
+      std::printf("%s:%d: not so: %s\n", __FILE__, __LINE__, #condition); \
+      ++g_failures;                                                       \
+    }                                                                     \
   } while (0)
 
-#define EXPECT_ERROR(expected, call)                                                                              \
-  do {                                                                                                            \
-    const cudaError_t got = (call);                                                                               \
-    if (got != (expected)) {                                                                                      \
-      std::printf("%s:%d: %s: %s instead of %s\n", __FILE__, __LINE__, #call, cudaGetErrorName(got),              \
-                  cudaGetErrorName(expected));                                                                    \
-      ++g_failures;                                                                                               \
-    }                                                                                                             \
+#define EXPECT_ERROR(expected, call)                                                                 \
+  do {                                                                                               \
+    const cudaError_t got = (call);                                                                  \
+    if (got != (expected)) {                                                                         \
+      std::printf("%s:%d: %s: %s instead of %s\n", __FILE__, __LINE__, #call, cudaGetErrorName(got), \
+                  cudaGetErrorName(expected));                                                       \
+      ++g_failures;                                                                                  \
+    }                                                                                                \
   } while (0)
 
 #define OK(call) EXPECT_ERROR(cudaSuccess, call)

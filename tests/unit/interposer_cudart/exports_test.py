@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 """exports_test.py LIBRARY NAMES NODE: the library exports exactly these names, each with the version NODE, has that
-SONAME, and needs libc only."""
+SONAME, needs libc only, and asks for neither text relocations nor an executable stack."""
 import re
 import subprocess
 import sys
@@ -31,6 +31,11 @@ def main():
     needed = set(re.findall(r"NEEDED.*\[(.*)\]", dynamic))
     if "libasan" not in dynamic and "libtsan" not in dynamic:
         problems += [f"needs {name}" for name in sorted(needed - LIBC)]
+    if "(TEXTREL)" in dynamic:
+        problems.append("has text relocations")
+    segments = subprocess.run(["readelf", "-lW", library], capture_output=True, text=True, check=True).stdout
+    if re.search(r"GNU_STACK.*RWE", segments):
+        problems.append("asks for an executable stack")
     print("\n".join(problems) or f"{len(found)} names, all with version {node}")
     return 1 if problems else 0
 
