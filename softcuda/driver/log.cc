@@ -7,9 +7,10 @@
 
 namespace hawser::soft {
 
-void Log(std::string_view text) {
-  std::string line = "hawser: software device: ";
-  line.append(text);
+void Log(std::string_view text) { LogAsIs("hawser: software device: " + std::string(text)); }
+
+void LogAsIs(std::string_view text) {
+  std::string line(text);
   line.push_back('\n');
   // Straight to the descriptor: the program may have closed or redirected its stdio, and pieces must not mix.
   size_t written = 0;

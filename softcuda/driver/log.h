@@ -9,6 +9,8 @@ namespace hawser::soft {
 
 /// Writes "hawser: software device: <text>" in one piece. Any thread.
 void Log(std::string_view text);
+/// The same without the beginning.
+void LogAsIs(std::string_view text);
 
 }  // namespace hawser::soft
 

@@ -23,18 +23,23 @@ void Queue::MakeReady(const OperationPtr& operation, std::vector<OperationPtr>* 
     return;
   }
   ready_.push_back(operation);
-  if (idle_ >= ready_.size() || threads_ >= kMostThreads) {
-    ready_changed_.notify_one();
-    return;
+}
+
+void Queue::Wake(size_t operations) {
+  for (size_t i = 0; i < operations; ++i) {
+    if (idle_ > i || threads_ >= kMostThreads) {
+      ready_changed_.notify_one();
+      continue;
+    }
+    ++threads_;
+    // The program's signal handlers must not run on our threads.
+    sigset_t all;
+    sigset_t before;
+    ::sigfillset(&all);
+    ::pthread_sigmask(SIG_SETMASK, &all, &before);
+    std::thread([this] { Thread(); }).detach();
+    ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
   }
-  ++threads_;
-  // The program's signal handlers must not run on our threads.
-  sigset_t all;
-  sigset_t before;
-  ::sigfillset(&all);
-  ::pthread_sigmask(SIG_SETMASK, &all, &before);
-  std::thread([this] { Thread(); }).detach();
-  ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
 }
 
 void Queue::Complete(const OperationPtr& operation) {
@@ -61,6 +66,7 @@ OperationPtr Queue::Submit(std::function<void()> run, std::span<const OperationP
     std::vector<OperationPtr> markers;
     MakeReady(operation, &markers);
     if (!markers.empty()) Complete(operation);
+    Wake(ready_.size());
   }
   return operation;
 }
@@ -86,6 +92,7 @@ bool Queue::Ready(const OperationPtr& operation) {
 void Queue::Finish(const OperationPtr& operation) {
   const Lock lock(mutex_);
   Complete(operation);
+  Wake(ready_.size());
 }
 
 bool Queue::Done(const OperationPtr& operation) {
@@ -122,6 +129,7 @@ void Queue::Thread() {
     run = nullptr;  // What it holds may need other locks to go away.
     lock.lock();
     Complete(operation);
+    if (ready_.size() > 1) Wake(ready_.size() - 1);  // This thread takes one of them, most often the stream's next.
   }
 }
 

@@ -70,6 +70,8 @@ class Queue {
   /// Marks done, and what becomes ready by it; markers at once. With the lock.
   void Complete(const OperationPtr& operation);
   void MakeReady(const OperationPtr& operation, std::vector<OperationPtr>* markers);
+  /// Sees to it that `operations` that are ready find a thread. With the lock.
+  void Wake(size_t operations);
   void Thread();
 
   std::mutex mutex_;

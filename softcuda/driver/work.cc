@@ -66,7 +66,11 @@ void RunKernel(const KernelWork& work, Context* context) {
   config.cancel = &context->cancelled();
   const exec::Outcome outcome = driver->engine.Run(*work.function->program, config);
   if (outcome.ok() || outcome.fault.kind == exec::Fault::Kind::kCancelled) return;
-  Log(outcome.fault.Text());
+  if (outcome.fault.kind == exec::Fault::Kind::kAssert) {
+    LogAsIs(outcome.fault.message);  // The line that assert() prints everywhere; programs and people look for it.
+  } else {
+    Log(outcome.fault.Text());
+  }
   context->Fail(ErrorOf(outcome.fault.kind));
 }
 
