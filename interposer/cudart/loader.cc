@@ -84,7 +84,8 @@ cudaError_t Loader::Address(Variable& variable, uint64_t epoch, CUdeviceptr* add
   }
   const CUresult result = driver_.cuLibraryGetGlobal(address, size, variable.module->library, variable.name.c_str());
   if (result == CUDA_ERROR_NOT_FOUND) return cudaErrorInvalidSymbol;
-  if (result == CUDA_SUCCESS) variable.places.push_back({context, epoch, *address, *size});
+  // A context of the program's own may be destroyed unseen, and its handle used again.
+  if (result == CUDA_SUCCESS && epoch != 0) variable.places.push_back({context, epoch, *address, *size});
   return FromDriver(result);
 }
 

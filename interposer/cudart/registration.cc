@@ -30,9 +30,8 @@ HAWSER_CUDART_EXPORT void** __cudaRegisterFatBinary(void* wrapper) {
   return reinterpret_cast<void**>(Runtime::Get().registry().AddModule(wrapper));
 }
 
-HAWSER_CUDART_EXPORT void __cudaRegisterFatBinaryEnd(void** handle) {
-  if (Module* module = Find(handle); module != nullptr) module->complete = true;
-}
+// Images are loaded at their first use, when everything has been registered long ago.
+HAWSER_CUDART_EXPORT void __cudaRegisterFatBinaryEnd(void** handle) { Find(handle); }
 
 HAWSER_CUDART_EXPORT void __cudaUnregisterFatBinary(void** handle) {
   Runtime& runtime = Runtime::Get();

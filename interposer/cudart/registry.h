@@ -55,7 +55,6 @@ struct Module {
   const void* wrapper = nullptr;
   std::vector<Function*> functions;
   std::vector<Variable*> variables;
-  bool complete = false;  ///< __cudaRegisterFatBinaryEnd() was called, or the program is older than that call.
 
   std::mutex mutex;  ///< Guards loading; held while the driver loads.
   std::atomic<bool> tried = false;
