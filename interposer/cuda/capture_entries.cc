@@ -131,7 +131,7 @@ CUresult CUDAAPI cuStreamGetCaptureInfo_v3(CUstream handle, CUstreamCaptureStatu
   if (graph != nullptr) *graph = capture->graph;
   if (edges != nullptr) *edges = nullptr;
   if (dependencies == nullptr && count == nullptr) return CUDA_SUCCESS;
-  static thread_local std::vector<CUgraphNode> nodes;
+  std::vector<CUgraphNode>& nodes = ThreadState::Get().listed_nodes;
   nodes.clear();
   for (size_t names = 8;;) {
     NodeNames given(names);

@@ -24,7 +24,14 @@ struct CUgraphNode_st final : hawser::cu::Object {
   std::shared_ptr<hawser::cu::HostCopy> host_copy;  ///< Of a copy node with pageable memory.
   uint64_t callback = 0;                            ///< Of a host node.
   CUDA_HOST_NODE_PARAMS host{};
-  CUgraph_st* child = nullptr;  ///< Of a child node.
+  CUgraph_st* child = nullptr;  ///< Of a child node, once asked for.
+  // Of a node that this process made itself: as it was given.
+  bool own = false;
+  CUDA_KERNEL_NODE_PARAMS kernel{};
+  std::vector<std::byte> kernel_bytes;  ///< Its parameters, to which kernel_pointers point.
+  std::vector<void*> kernel_pointers;
+  CUDA_MEMCPY3D copy{};
+  CUevent event = nullptr;
 };
 
 struct CUgraph_st final : hawser::cu::Object {

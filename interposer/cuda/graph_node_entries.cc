@@ -45,8 +45,27 @@ void Forget(CUgraphNode node) {
   Client::Get().session()->FreeId(id);
 }
 
+/// Keeps what the getters answer.
+void Remember(CUgraphNode node, const NodeMessage& message) {
+  node->own = true;
+  node->copy = message.copy;
+  node->event = message.event;
+  if (message.function == nullptr) return;
+  node->kernel = message.kernel;
+  node->kernel_bytes.assign(message.packed.bytes().begin(), message.packed.bytes().end());
+  node->kernel_pointers.clear();
+  for (size_t i = 0; i < message.function->offsets.size(); ++i) {
+    const size_t end = size_t{message.function->offsets[i]} + message.function->sizes[i];
+    if (end > node->kernel_bytes.size()) break;
+    node->kernel_pointers.push_back(node->kernel_bytes.data() + message.function->offsets[i]);
+  }
+  node->kernel.kernelParams = node->kernel_pointers.data();
+  node->kernel.extra = nullptr;
+}
+
 /// Takes the copy's stand-in over into the graph.
 void Adopt(CUgraphNode node, NodeMessage& message) {
+  Remember(node, message);
   std::lock_guard lock(node->graph->mutex);
   std::erase(node->graph->host_copies, node->host_copy);
   node->host_copy = message.host_copy;
@@ -99,6 +118,7 @@ CUresult EventNode(CUgraphNodeType type, CUevent event, NodeMessage* to) {
   if (const CUresult error = CheckObject(event, Kind::kEvent); error != CUDA_SUCCESS) return error;
   to->parameters.kind = type;
   to->parameters.event = event->id;
+  to->event = event;
   return CUDA_SUCCESS;
 }
 

@@ -35,6 +35,8 @@ CUresult KernelNode(const CUDA_KERNEL_NODE_PARAMS& from, NodeMessage* to) {
   }
   const CUresult error = to->packed.Pack(*function, from.kernelParams, from.extra);
   node.parameters = to->packed.bytes();
+  to->kernel = from;
+  to->function = function;
   return error;
 }
 
@@ -55,6 +57,7 @@ CUresult CopyNode(const CUDA_MEMCPY3D& from, CUcontext handle, NodeMessage* to) 
     side->wire = SideOf(*to->host_copy);
   }
   cuda::NodeParameters& node = to->parameters;
+  to->copy = copy;
   node.kind = CU_GRAPH_NODE_TYPE_MEMCPY;
   node.context = context->id;
   node.destination = destination.wire;

@@ -14,6 +14,11 @@ struct NodeMessage {
   cuda::NodeParameters parameters;
   ParameterBlock packed;
   std::shared_ptr<HostCopy> host_copy;  ///< A copy with pageable memory.
+  // As it was given, for the getters.
+  CUDA_KERNEL_NODE_PARAMS kernel{};
+  const FunctionBase* function = nullptr;
+  CUDA_MEMCPY3D copy{};
+  CUevent event = nullptr;
 };
 
 CUresult KernelNode(const CUDA_KERNEL_NODE_PARAMS& from, NodeMessage* to);

@@ -38,6 +38,7 @@ enum class Kind : uint32_t {
   kLinker,
 };
 
+/// Not copied: handles point to it.
 struct Object {
   explicit Object(Kind its_kind, wire::Id its_id = {}) : kind(its_kind), id(its_id) {}
   virtual ~Object() = default;

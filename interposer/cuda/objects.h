@@ -98,6 +98,7 @@ struct CUstream_st final : hawser::cu::Object {
   hawser::cu::LandingList landings;
   std::mutex mutex;
   std::shared_ptr<hawser::cu::Capture> capture;  ///< Null: not capturing. Guarded by mutex.
+  std::map<int, CUstreamAttrValue> attributes;   ///< As set. Guarded by mutex.
   std::atomic<bool> capturing{false};
 
   bool blocking() const { return (flags & CU_STREAM_NON_BLOCKING) == 0; }

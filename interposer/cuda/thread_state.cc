@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "interposer/cuda/thread_state.h"
 
+#include <pthread.h>
+
 #include "interposer/cuda/client.h"
 #include "interposer/cuda/stream.h"
 #include "proto/cuda_api/unsupported.h"
@@ -18,9 +20,33 @@ void ContextStack::Set(CUctx_st* context) {
   if (context != nullptr) contexts_.push_back(context);
 }
 
+namespace {
+
+thread_local ThreadState* t_state = nullptr;
+
+/// Runs when a thread ends, not when the process does.
+void EndOfThread(void* state) {
+  t_state = nullptr;
+  delete static_cast<ThreadState*>(state);
+}
+
+pthread_key_t Key() {
+  static const pthread_key_t key = [] {
+    pthread_key_t made{};
+    (void)pthread_key_create(&made, &EndOfThread);
+    return made;
+  }();
+  return key;
+}
+
+}  // namespace
+
 ThreadState& ThreadState::Get() {
-  static thread_local ThreadState state;
-  return state;
+  if (t_state == nullptr) [[unlikely]] {
+    t_state = new ThreadState;
+    (void)pthread_setspecific(Key(), t_state);
+  }
+  return *t_state;
 }
 
 ThreadState::~ThreadState() {

@@ -29,12 +29,14 @@ class ContextStack {
 
 class ThreadState {
  public:
-  /// The calling thread's.
+  /// The calling thread's. It ends with the thread, but not with the process: programs call from exit handlers, which
+  /// run after the destructors of a thread's own variables.
   static ThreadState& Get();
   ~ThreadState();
 
   ContextStack stack;
-  int per_thread_calls = 0;  ///< Within a _ptsz or _ptds variant: stream 0 is the thread's own.
+  std::vector<CUgraphNode> listed_nodes;  ///< What the last cuStreamGetCaptureInfo points to.
+  int per_thread_calls = 0;               ///< Within a _ptsz or _ptds variant: stream 0 is the thread's own.
   CUstreamCaptureMode capture_mode = CU_STREAM_CAPTURE_MODE_GLOBAL;
 
   /// The thread's default stream in that context, made on first use.

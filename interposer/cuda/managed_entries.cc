@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: Apache-2.0
+// Hints about managed memory, and attributes of streams.
+#include "interposer/cuda/entry.h"
+#include "interposer/cuda/launch_attributes.h"
+
+using namespace hawser;      // NOLINT(google-build-using-namespace): entry points live outside of namespaces.
+using namespace hawser::cu;  // NOLINT(google-build-using-namespace)
+
+namespace {
+
+/// Managed memory of this process lies in the heap, which is everywhere at once: hints about it change nothing.
+CUresult CheckManaged(CUdeviceptr address, size_t size) {
+  const auto range = Client::Get().pointers().Find(address);
+  if (!range || size == 0 || size > range->begin + range->size - address) return CUDA_ERROR_INVALID_VALUE;
+  return range->kind == PointerKind::kManaged || range->is_host() ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+}
+
+}  // namespace
+
+CUresult CUDAAPI cuMemPrefetchAsync_v2(CUdeviceptr address, size_t size, CUmemLocation location, unsigned int flags,
+                                       CUstream handle) {
+  StreamCommand command;
+  if (const CUresult error = command.Begin(handle); error != CUDA_SUCCESS) return error;
+  if (flags != 0) return CUDA_ERROR_INVALID_VALUE;
+  if (location.type == CU_MEM_LOCATION_TYPE_DEVICE && Client::Get().device(location.id) == nullptr) {
+    return CUDA_ERROR_INVALID_DEVICE;
+  }
+  return CheckManaged(address, size);
+}
+
+CUresult CUDAAPI cuMemPrefetchAsync(CUdeviceptr address, size_t size, CUdevice device, CUstream stream) {
+  CUmemLocation location{};
+  location.type = device == CU_DEVICE_CPU ? CU_MEM_LOCATION_TYPE_HOST : CU_MEM_LOCATION_TYPE_DEVICE;
+  location.id = device == CU_DEVICE_CPU ? 0 : device;
+  return cuMemPrefetchAsync_v2(address, size, location, 0, stream);
+}
+
+CUresult CUDAAPI cuMemAdvise_v2(CUdeviceptr address, size_t size, CUmem_advise advice, CUmemLocation) {
+  if (const CUresult error = Client::Get().Check(); error != CUDA_SUCCESS) return error;
+  if (advice < CU_MEM_ADVISE_SET_READ_MOSTLY || advice > CU_MEM_ADVISE_UNSET_ACCESSED_BY) {
+    return CUDA_ERROR_INVALID_VALUE;
+  }
+  return CheckManaged(address, size);
+}
+
+CUresult CUDAAPI cuMemAdvise(CUdeviceptr address, size_t size, CUmem_advise advice, CUdevice) {
+  return cuMemAdvise_v2(address, size, advice, CUmemLocation{});
+}
+
+CUresult CUDAAPI cuStreamSetAttribute(CUstream handle, CUstreamAttrID attribute, const CUstreamAttrValue* value) {
+  StreamCommand command;
+  if (const CUresult error = command.Begin(handle); error != CUDA_SUCCESS) return error;
+  if (value == nullptr) return CUDA_ERROR_INVALID_VALUE;
+  if (!command.stream()->id) return CUDA_ERROR_INVALID_HANDLE;  // The legacy stream has no name on the wire.
+  CUlaunchAttribute full{};
+  full.id = attribute;
+  full.value = *value;
+  cuda::SetStreamAttribute message;
+  if (const CUresult error = ToWire(full, &message.attribute); error != CUDA_SUCCESS) return error;
+  message.stream = command.stream()->id;
+  {
+    std::lock_guard lock(command.stream()->mutex);
+    command.stream()->attributes[attribute] = *value;
+  }
+  return FromWire(command.session()->Send(message));
+}
+
+CUresult CUDAAPI cuStreamGetAttribute(CUstream handle, CUstreamAttrID attribute, CUstreamAttrValue* value) {
+  StreamCommand command;
+  if (const CUresult error = command.Begin(handle); error != CUDA_SUCCESS) return error;
+  if (value == nullptr) return CUDA_ERROR_INVALID_VALUE;
+  CUstream_st* stream = command.stream();
+  std::lock_guard lock(stream->mutex);
+  const auto known = stream->attributes.find(attribute);
+  if (known != stream->attributes.end()) {
+    *value = known->second;
+    return CUDA_SUCCESS;
+  }
+  *value = {};
+  switch (attribute) {
+    case CU_LAUNCH_ATTRIBUTE_ACCESS_POLICY_WINDOW:
+    case CU_LAUNCH_ATTRIBUTE_MEM_SYNC_DOMAIN_MAP:
+    case CU_LAUNCH_ATTRIBUTE_MEM_SYNC_DOMAIN:
+      return CUDA_SUCCESS;
+    case CU_LAUNCH_ATTRIBUTE_SYNCHRONIZATION_POLICY:
+      value->syncPolicy = CU_SYNC_POLICY_AUTO;
+      return CUDA_SUCCESS;
+    case CU_LAUNCH_ATTRIBUTE_PRIORITY:
+      value->priority = stream->priority;
+      return CUDA_SUCCESS;
+    default:
+      return CUDA_ERROR_INVALID_VALUE;
+  }
+}
+
+CUresult CUDAAPI cuStreamCopyAttributes(CUstream to, CUstream from) {
+  StreamCommand source;
+  if (const CUresult error = source.Begin(from); error != CUDA_SUCCESS) return error;
+  std::map<int, CUstreamAttrValue> attributes;
+  {
+    std::lock_guard lock(source.stream()->mutex);
+    attributes = source.stream()->attributes;
+  }
+  for (const auto& [id, value] : attributes) {
+    const CUresult error = cuStreamSetAttribute(to, static_cast<CUstreamAttrID>(id), &value);
+    if (error != CUDA_SUCCESS) return error;
+  }
+  return CUDA_SUCCESS;
+}
