@@ -2,8 +2,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """clang-tidy over the hand-written sources of the product, in parallel.
 
-A file that was clean stays clean until it, a header it includes, the checks or clang-tidy change: the outcome is kept
-in <build>/tidy, keyed by a hash of all these.
+A file that was clean stays clean until it, a header it includes, its compile command, the checks or clang-tidy change:
+the outcome is kept in the user's cache folder (XDG_CACHE_HOME, ~/.cache), keyed by a hash of all these, so that another
+checkout of the same sources need not look again.
 """
 
 import argparse
@@ -19,7 +20,7 @@ import sys
 
 from sources import ROOT, SKIPPED
 
-PARTS = ("wire", "proto", "interposer", "server", "tools", "bench")
+PARTS = ("wire", "proto", "softcuda", "scheduler", "memmgr", "interposer", "server", "tools", "bench")
 
 
 def find_tool():
@@ -72,10 +73,11 @@ def key_of(entry, deps, build, hashes, common):
     output = re.search(r" -o (\S+)", entry.get("command", ""))
     files = deps.get(output.group(1), []) if output else []
     digest = hashlib.sha256(common.encode())
-    digest.update(entry.get("command", "").encode())
+    digest.update(entry.get("command", "").replace(str(ROOT), "").encode())
     # System headers change only with their package, and with it the compiler's version in `common`.
     for name in sorted({entry["file"], *(str((build / f).resolve()) for f in files)}):
         if not name.startswith("/usr/"):
+            digest.update(name.replace(str(ROOT), "").encode())
             digest.update(hashes.of(name).encode())
     return digest.hexdigest() if files else None
 
@@ -90,7 +92,8 @@ def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("--build", required=True, type=pathlib.Path)
     parser.add_argument("--jobs", type=int, default=os.cpu_count())
-    parser.add_argument("--only", default="", help="only sources whose path contains this")
+    parser.add_argument("--only", default="", help="only sources whose path begins with this")
+    parser.add_argument("--flat", action="store_true", help="not the folders below")
     args = parser.parse_args()
     build = args.build.resolve()
     tool = find_tool()
@@ -100,12 +103,12 @@ def main():
     version = subprocess.run([tool, "--version"], capture_output=True, text=True).stdout
     common = version + (ROOT / ".clang-tidy").read_text()
     hashes, deps = Hashes(), dependencies(build)
-    cache = build / "tidy"
-    cache.mkdir(exist_ok=True)
+    cache = pathlib.Path(os.environ.get("XDG_CACHE_HOME") or pathlib.Path.home() / ".cache") / "hawser" / "tidy"
+    cache.mkdir(parents=True, exist_ok=True)
 
     work, clean = [], 0
     for relative, entry in sorted(dict(units(build)).items()):
-        if args.only not in str(relative):
+        if not str(relative).startswith(args.only) or (args.flat and relative.parent != pathlib.Path(args.only)):
             continue
         key = key_of(entry, deps, build, hashes, common)
         if key and (cache / key).exists():
