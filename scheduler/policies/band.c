@@ -16,6 +16,7 @@ typedef struct band_tenant {
   credit_account account; /* first, likewise */
   uint64_t reserved_ppm;
   uint64_t idle_since;
+  uint64_t last_charge;
   uint32_t late; /* came back after more than the anticipation, so many times in a row */
 } band_tenant;
 
@@ -68,6 +69,11 @@ static void band_idle(void* state, hawser_tenant* t) {
   band_of(self, t)->idle_since = self->ledger.host->now_ns(self->ledger.host->ctx);
 }
 
+static void band_charged(void* state, hawser_tenant* t, uint64_t gpu_ns, uint32_t why) {
+  band_of(state, t)->last_charge = gpu_ns;
+  credit_charged(state, t, gpu_ns, why);
+}
+
 /* Furthest below its reservation over the host's window of a second; NULL: nobody with work is below. */
 static hawser_tenant* band_below_reservation(const band* self) {
   const hawser_host* host = self->ledger.host;
@@ -101,8 +107,11 @@ static int band_select(void* state, hawser_decision* out) {
     if (other->account.has_work || idle_since == 0 || other->late >= band_patience) continue;
     const int below = hawser_look(host, t).window_used_ns < other->reserved_ppm * 1000u;
     if (!below && other->account.credit_ns <= credit) continue;
-    if (other->account.active && now < idle_since + self->anticipation_ns) {
-      const uint64_t wait = idle_since + self->anticipation_ns - now;
+    /* Nobody is worth more waiting than a quarter of what it then runs. */
+    const uint64_t worth = other->last_charge / 4;
+    const uint64_t patience = worth < self->anticipation_ns ? worth : self->anticipation_ns;
+    if (other->account.active && now < idle_since + patience) {
+      const uint64_t wait = idle_since + patience - now;
       if (out->wait_ns == 0 || wait < out->wait_ns) out->wait_ns = wait;
     }
   }
@@ -126,7 +135,7 @@ HAWSER_POLICY_EXPORT const hawser_policy* hawser_policy_entry_v1(const hawser_ho
       .runnable = band_runnable,
       .idle = band_idle,
       .select = band_select,
-      .charged = credit_charged,
+      .charged = band_charged,
       .dump = credit_dump,
   };
   return &policy;

@@ -111,18 +111,28 @@ static inline void credit_runnable(void* state, hawser_tenant* t) {
 
 static inline void credit_idle(void* state, hawser_tenant* t) { credit_of(state, t)->has_work = 0; }
 
-/* Whoever with work has most credit; among equals, who was served longest ago. NULL: nobody has work. */
+/* Half a second: longer nobody waits for its debts. */
+#define CREDIT_PATIENCE_NS 500000000u
+
+/* Whoever with work has most credit; among equals, who was served longest ago. But who has waited too long comes first.
+ * NULL: nobody has work. */
 static inline hawser_tenant* credit_richest(const credit_ledger* self) {
+  const uint64_t now = self->host->now_ns(self->host->ctx);
   hawser_tenant* best = NULL;
   uint64_t best_served = 0;
+  int best_old = 0;
   for (hawser_tenant* t = self->host->next_runnable(self->host->ctx, NULL); t != NULL;
        t = self->host->next_runnable(self->host->ctx, t)) {
-    const uint64_t served = hawser_look(self->host, t).last_served_ns;
+    const hawser_tenant_view view = hawser_look(self->host, t);
+    const uint64_t served = view.last_served_ns;
+    const int old = now - (served > view.runnable_since_ns ? served : view.runnable_since_ns) > CREDIT_PATIENCE_NS;
     const int64_t credit = credit_of(self, t)->credit_ns;
-    if (best == NULL || credit > credit_of(self, best)->credit_ns ||
-        (credit == credit_of(self, best)->credit_ns && served < best_served)) {
+    const int64_t best_credit = best != NULL ? credit_of(self, best)->credit_ns : 0;
+    if (best == NULL || old > best_old ||
+        (old == best_old && (credit > best_credit || (credit == best_credit && served < best_served)))) {
       best = t;
       best_served = served;
+      best_old = old;
     }
   }
   return best;

@@ -2,6 +2,7 @@
 #include "scheduler/sim/scenario.h"
 
 #include <algorithm>
+#include <charconv>
 #include <cmath>
 #include <fstream>
 #include <initializer_list>
@@ -239,6 +240,13 @@ Result<Scenario> ParseScenario(std::string_view text, const std::string& from) {
 }
 
 Result<Scenario> FindScenario(const std::string& name_or_path) {
+  constexpr std::string_view kRandom = "random-";
+  if (name_or_path.starts_with(kRandom)) {
+    uint64_t seed = 0;
+    const char* end = name_or_path.data() + name_or_path.size();
+    const auto read = std::from_chars(name_or_path.data() + kRandom.size(), end, seed);
+    if (read.ec == std::errc() && read.ptr == end) return RandomScenario(seed);
+  }
   if (name_or_path.find('/') == std::string::npos && !name_or_path.ends_with(".json")) {
     std::string known;
     for (const BuiltinScenario& scenario : BuiltinScenarios()) {

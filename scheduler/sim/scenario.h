@@ -69,7 +69,7 @@ struct BuiltinScenario {
 };
 const std::vector<BuiltinScenario>& BuiltinScenarios();
 
-/// A built-in scenario's name, or a file's path (with a slash, or ending with .json).
+/// A built-in scenario's name, random-<seed>, or a file's path (with a slash, or ending with .json).
 wire::Result<Scenario> FindScenario(const std::string& name_or_path);
 
 /// A scenario from a seed: 1 to 8 tenants of all kinds, several seconds.

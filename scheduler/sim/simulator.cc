@@ -288,7 +288,10 @@ void Simulation::Arrive(size_t index) {
     SetWork(index, true);
     scheduler_.Runnable(client.id, now_ns_);
   }
-  if (client.granted && client.ready) Submit(index);
+  if (client.granted && client.ready) {
+    Submit(index);
+    CheckStopped(index);  // The slice may have been used by pieces longer than estimated.
+  }
 }
 
 void Simulation::Give(TenantId tenant, const Grant& grant) {
