@@ -205,7 +205,7 @@ double DrawCurves(SvgCanvas& canvas, const OpenClResults& results, double top) {
 }
 
 double Draw(SvgCanvas& canvas, const OpenClResults& results) {
-  canvas.Text(kMargin, 36, "Hawser: OpenCL native and remote", {20, Anchor::kStart, "#111111", true});
+  canvas.Text(kMargin, 36, "Hawser: " + results.api + " native and remote", {20, Anchor::kStart, "#111111", true});
   canvas.Text(kMargin, 56,
               results.device + " · " + results.machine.processor + ", " + std::to_string(results.machine.cores) +
                   " cores · " + results.date.substr(0, 10) + " · medians of " + std::to_string(results.rounds) +

@@ -37,14 +37,16 @@ std::string ListeningUri(const std::string& line) {
 }
 
 Result<std::unique_ptr<LocalServer>> LocalServer::Start(const std::string& hawserd, const std::string& directory,
-                                                        std::chrono::milliseconds timeout) {
+                                                        std::chrono::milliseconds timeout,
+                                                        const std::vector<std::string>& more_arguments) {
   const std::string socket = directory + "/hawser.sock", log = directory + "/hawserd.log";
   const Fd log_fd(open(log.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600));
   if (!log_fd.valid()) return Status::FromErrno("opening " + log);
   // The server offers the devices of the system's OpenCL platforms, whatever this process was told to use.
-  auto child = SpawnChild({hawserd, "--listen", "unix:" + socket, "--listen", "tcp:127.0.0.1:0"},
-                          {{"POCL_CACHE_DIR", directory + "/server-cache"}, {"HAWSER_SERVER", ""}}, -1, log_fd.get(),
-                          log_fd.get());
+  std::vector<std::string> arguments{hawserd, "--listen", "unix:" + socket, "--listen", "tcp:127.0.0.1:0"};
+  arguments.insert(arguments.end(), more_arguments.begin(), more_arguments.end());
+  auto child = SpawnChild(arguments, {{"POCL_CACHE_DIR", directory + "/server-cache"}, {"HAWSER_SERVER", ""}}, -1,
+                          log_fd.get(), log_fd.get());
   if (!child.ok()) return child.status();
   std::unique_ptr<LocalServer> server(new LocalServer(*child, socket));
   const auto deadline = Clock::now() + timeout;

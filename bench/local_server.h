@@ -9,6 +9,7 @@
 #include <chrono>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "wire/endpoint.h"
 #include "wire/status.h"
@@ -18,9 +19,10 @@ namespace hawser::bench {
 class LocalServer {
  public:
   /// Starts `hawserd` and returns once both listeners are ready. `directory` must exist; the socket,
-  /// the log and the server's POCL_CACHE_DIR go there.
+  /// the log and the server's POCL_CACHE_DIR go there. `more_arguments` are hawserd's.
   static wire::Result<std::unique_ptr<LocalServer>> Start(const std::string& hawserd, const std::string& directory,
-                                                          std::chrono::milliseconds timeout);
+                                                          std::chrono::milliseconds timeout,
+                                                          const std::vector<std::string>& more_arguments = {});
   ~LocalServer();
   LocalServer(const LocalServer&) = delete;
   LocalServer& operator=(const LocalServer&) = delete;

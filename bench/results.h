@@ -64,6 +64,7 @@ struct MachineFacts {
 };
 
 struct OpenClResults {
+  std::string api = "OpenCL";  ///< For titles; also of other interfaces.
   std::string hawser_version;
   std::string date;     ///< UTC, ISO 8601.
   std::string command;  ///< Reproduces the run.

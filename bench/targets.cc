@@ -41,6 +41,14 @@ std::optional<Target> TargetFor(const std::string& id, Transport transport, std:
   if (id == "build_cached" && native && raw != nullptr) {
     return AtMost(remote, *native + 2 * raw->round_trip_us * 1e-3, "<= native + 2 round trips");
   }
+  if (id == "cuda_burst_enqueue" && shm) return AtMost(remote, 0.5, "<= 0.5 us");
+  if (id == "cuda_step_waits") return AtMost(remote, 4.0, "<= 4 waiting round trips");
+  if (id.rfind("cuda_streams_", 0) == 0 && shm && native) return AtMost(remote, 1.01 * *native, "<= 1.01x native");
+  if (shm && native && (id.rfind("cuda_h2d_p", 0) == 0 || id.rfind("cuda_d2h_p", 0) == 0)) {
+    const bool small = id.ends_with("_4KiB") || id.ends_with("_32KiB");
+    if (id.find("_pinned_") != std::string::npos && !small) return AtLeast(remote, 0.97 * *native, ">= 0.97x native");
+    if (id.find("_pageable_") != std::string::npos && !small) return AtLeast(remote, 0.9 * *native, ">= 0.9x native");
+  }
   if (id == "preload" && native) return AtMost(remote, *native + 300, "<= without + 0.3 ms");
   return std::nullopt;
 }

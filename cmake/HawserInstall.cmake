@@ -7,6 +7,9 @@ include(GNUInstallDirs)
 
 install(TARGETS hawser hawserd RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
 install(TARGETS hawser-bench-opencl hawser-worker RUNTIME DESTINATION ${CMAKE_INSTALL_LIBEXECDIR}/hawser)
+if(TARGET hawser-bench-cuda)
+  install(TARGETS hawser-bench-cuda RUNTIME DESTINATION ${CMAKE_INSTALL_LIBEXECDIR}/hawser)
+endif()
 install(TARGETS hawser_opencl_icd LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})
 # The files as they are in the build tree, links included: their names are CUDA's and not the targets'.
 foreach(part guest soft)

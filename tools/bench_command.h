@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "bench/cuda_suite.h"
 #include "bench/opencl_suite.h"
 #include "tools/command.h"
 #include "tools/install_layout.h"
@@ -23,15 +24,19 @@ class BenchCommand : public Command {
 
  private:
   wire::Result<bench::SuiteOptions> Options() const;
+  wire::Result<bench::CudaSuiteOptions> CudaOptions() const;
+  void AddCommon(CLI::App* parser);
   std::string ReproducingCommand() const;
 
   InstallLayout layout_;
   CLI::App* parser_ = nullptr;
   CLI::App* opencl_ = nullptr;
+  CLI::App* cuda_ = nullptr;
   std::string server_;
   std::vector<std::string> transports_;
   std::vector<std::string> only_;
   std::string device_;
+  std::string cuda_device_ = "auto";
   bool quick_ = false;
   bool native_only_ = false;
   int rounds_ = 0;

@@ -15,6 +15,7 @@ struct InstallLayout {
   std::string client_library;  ///< What hawser.icd names.
   std::string hawserd;
   std::string bench_worker;          ///< hawser-bench-opencl
+  std::string cuda_bench_worker;     ///< hawser-bench-cuda
   std::string cuda_guest_directory;  ///< libcuda.so.1 that speaks to a server, libcudart.so.1x, libhawser_preload.so
   std::string cuda_soft_directory;   ///< libcuda.so.1 that computes on the CPU
 };
