@@ -107,8 +107,11 @@ Status TenantsCommand::Do() {
     shown = all.value();
   }
   if (!options_.json_file.empty()) return options_.WriteJson(ToJson(shown));
-  std::cout << TenantsText(shown);
-  if (shown.tenants_size() == 0) std::cout << "no tenants yet: nobody is configured and nobody has come\n";
+  if (shown.tenants_size() == 0) {
+    std::cout << "no tenants yet: nobody is configured and nobody has come\n";
+  } else {
+    std::cout << TenantsText(shown);
+  }
   return {};
 }
 

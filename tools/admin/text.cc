@@ -271,7 +271,8 @@ std::string SessionsText(const pb::ListSessionsResponse& sessions) {
 std::string TopText(const pb::Snapshot& now, const pb::Snapshot* before, const std::string& where, size_t rows,
                     size_t columns) {
   const Change change(now, before);
-  const std::string all = Heading(now, where) + "\n" + TopTenants(now, before, change) + "\n" +
+  const std::string all = Heading(now, where) + "\n" +
+                          (now.tenants_size() != 0 ? TopTenants(now, before, change) : "no tenants yet\n") + "\n" +
                           (now.sessions_size() != 0 ? TopSessions(now, before, change) : "no sessions\n");
   std::string text;
   size_t line = 0;

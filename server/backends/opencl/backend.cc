@@ -98,6 +98,7 @@ void OpenClBackend::SetServices(const Services& services) {
   objects_ = std::make_unique<Objects>(services_.limits.max_objects);
   memory_account_ = std::make_shared<MemoryAccount>(services_.replies, &services_.stats->device_memory_limit,
                                                     &services_.stats->device_memory);
+  kernel_trace_ = std::make_shared<KernelTrace>(services_.stats);
   inventory_->Describe(services_.stats);
   std::string problem;
   SplitSettings split = SplitSettings::FromEnvironment(&problem);

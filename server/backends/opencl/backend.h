@@ -25,6 +25,7 @@
 #include "server/backends/opencl/builder.h"
 #include "server/backends/opencl/completions.h"
 #include "server/backends/opencl/inventory.h"
+#include "server/backends/opencl/kernel_trace.h"
 #include "server/backends/opencl/memory_account.h"
 #include "server/backends/opencl/objects.h"
 #include "server/backends/opencl/splitter.h"
@@ -238,6 +239,7 @@ class OpenClBackend final : public Backend {
   std::unique_ptr<Builder> builder_;
 
   std::shared_ptr<MemoryAccount> memory_account_;
+  std::shared_ptr<KernelTrace> kernel_trace_;
   bool may_print_ = false;  ///< Some program prints, as far as one can see.
   std::string reason_;      ///< See Explain().
   Failure failure_;

@@ -43,13 +43,21 @@ int32_t OpenClBackend::EnqueueNDRangeKernel(const opencl::Call& call, const open
   if (splitter_ != nullptr) [[unlikely]] {
     bool taken = false;
     const int32_t status = LaunchSplit(call, message, command, &taken);
-    if (taken) return status;
+    if (taken) {
+      if (status == CL_SUCCESS) services_.stats->kernels.Add(1);
+      return status;
+    }
   }
   return command.Run([&](cl_command_queue queue, cl_uint count, const cl_event* wait_list, cl_event* event) {
     const cl_int status = clEnqueueNDRangeKernel(
         queue, kernel->native.get(), dimensions, message.offset.empty() ? nullptr : offset,
         message.global.empty() ? nullptr : global, message.local.empty() ? nullptr : local, count, wait_list, event);
-    if (status == CL_SUCCESS) services_.stats->kernels.Add(1);
+    if (status == CL_SUCCESS) {
+      services_.stats->kernels.Add(1);
+      if (kernel_trace_->Wanted()) [[unlikely]] {
+        kernel_trace_->Watch(*event, kernel->native.get(), message.queue.index());
+      }
+    }
     return status;
   });
 }

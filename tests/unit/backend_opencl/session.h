@@ -163,6 +163,8 @@ class Session {
   explicit Session(const SessionOptions& options = {});
   ~Session();
 
+  SessionStatsPage& stats() { return *stats_.page(); }
+
   Backend& backend() { return *backend_; }
   FakeReplies& replies() { return replies_; }
   FakeBulkReceiver& bulk_in() { return bulk_in_; }
