@@ -18,6 +18,18 @@ slicing::LaunchShape ShapeOf(const opencl::EnqueueNDRangeKernel& message) {
   return shape;
 }
 
+// A command that does nothing but wait for its list. PoCL's markers on out-of-order queues wait for all commands before
+// them whatever their list; a fill of a few bytes does not. Fresh bytes, because PoCL also orders commands by buffer.
+cl_int EnqueueNothing(const Queue& queue, cl_uint count, const cl_event* wait_list, cl_event* event) {
+  if (queue.in_order) return clEnqueueMarkerWithWaitList(queue.native.get(), count, wait_list, event);
+  cl_int status = CL_SUCCESS;
+  const cl_uint nothing = 0;
+  const Handle<cl_mem> bytes(clCreateBuffer(queue.context.get(), CL_MEM_READ_WRITE, sizeof(nothing), nullptr, &status));
+  if (status != CL_SUCCESS) return status;
+  return clEnqueueFillBuffer(queue.native.get(), bytes.get(), &nothing, sizeof(nothing), 0, sizeof(nothing), count,
+                             wait_list, event);
+}
+
 }  // namespace
 
 // What the kernel's arguments name stays until the last part is enqueued. False when some of it is gone: then the
@@ -67,7 +79,7 @@ int32_t OpenClBackend::LaunchSplit(const opencl::Call& call, const opencl::Enque
   if (job->plan) user_event(&job->end);
   const bool open = splitter_->gate().TryEnter(job->first_estimate);
   if (!open) user_event(&job->grant);
-  // An out-of-order queue's marker without a wait list would wait for everything before it.
+  // Without a wait list, a launch on an out-of-order queue is ready at once.
   const bool has_ready = !open && (queue->in_order || !message.wait_list.empty());
 
   Handle<cl_event> event, ready;
@@ -79,7 +91,7 @@ int32_t OpenClBackend::LaunchSplit(const opencl::Call& call, const opencl::Enque
           cl_event first = nullptr, marker = nullptr, grant = job->grant.get();
           cl_int result = CL_SUCCESS;
           if (has_ready) {
-            result = clEnqueueMarkerWithWaitList(native, count, wait_list, &marker);
+            result = EnqueueNothing(*queue, count, wait_list, &marker);
             ready.Reset(marker);
           }
           if (result == CL_SUCCESS && job->plan) {
@@ -104,7 +116,7 @@ int32_t OpenClBackend::LaunchSplit(const opencl::Call& call, const opencl::Enque
             return CL_SUCCESS;
           }
           const cl_event end = job->end.get();
-          return clEnqueueMarkerWithWaitList(native, 1, &end, made);
+          return EnqueueNothing(*queue, 1, &end, made);
         },
         &event, 2, nullptr, /*gated=*/true);
   }

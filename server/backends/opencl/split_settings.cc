@@ -24,10 +24,12 @@ bool Number(std::string_view text, T least, T most, T* value) {
 
 Result<SplitSettings> SplitSettings::Parse(std::string_view text) {
   SplitSettings settings;
-  for (bool first = true; first || !text.empty(); first = false) {
+  bool more = true;
+  for (bool first = true; more; first = false) {
     const size_t comma = text.find(',');
     const std::string_view word = text.substr(0, comma);
-    text = comma == std::string_view::npos ? std::string_view() : text.substr(comma + 1);
+    more = comma != std::string_view::npos;
+    if (more) text.remove_prefix(comma + 1);
     const size_t equals = word.find('=');
     const std::string_view key = word.substr(0, equals);
     const std::string_view value = equals == std::string_view::npos ? std::string_view() : word.substr(equals + 1);

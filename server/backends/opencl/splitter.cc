@@ -340,7 +340,14 @@ void Splitter::RunJob(SplitJob& job) {
     if (items == 0) items = job.plan->remaining();  // Alone by now.
     items = std::max(items, job.plan->total() / kMostParts);
     const uint64_t estimate = Estimate(job.key, std::min(items, job.plan->remaining()));
-    if (stopping_ || !gate_->Enter(estimate)) {
+    bool entered = !stopping_ && gate_->TryEnter(estimate);
+    if (!entered) {
+      // What is under way is left before this waits: the grant may depend on that.
+      while (!parts.empty()) retire();
+      entered = status == CL_SUCCESS && !stopping_ && gate_->Enter(estimate);
+    }
+    if (!entered) {
+      if (status != CL_SUCCESS) break;
       status = CL_DEVICE_NOT_AVAILABLE;
       what = "the session ends; a part";
       break;
