@@ -128,7 +128,7 @@ Status PolicyHost::Use(const PolicyLibrary& library, uint64_t now_ns) {
   timer_ns_ = UINT64_MAX;
   revoked_ = nullptr;
   idle_since_ns_ = UINT64_MAX;
-  slow_in_a_row_ = 0;
+  slow_in_a_row_.clear();
   Emit(PolicyEvent::Kind::kLoaded, "policy " + name_ + " is in charge");
   for (const auto& tenant : tenants_.all()) {
     tenant->waits_since_ns = now_ns_;
@@ -375,17 +375,18 @@ bool PolicyHost::InTime(const char* callback) {
   const bool slow_cpu = options_.callback_cpu_ns != 0 && last_cpu_ns_ > options_.callback_cpu_ns;
   const bool slow_wall = options_.callback_wall_ns != 0 && last_wall_ns_ > options_.callback_wall_ns;
   if (!slow_cpu && !slow_wall) {
-    slow_in_a_row_ = 0;
+    if (!slow_in_a_row_.empty()) slow_in_a_row_.erase(callback);
     return true;
   }
   const std::string text = std::string(callback) + "() took " +
                            (slow_cpu ? Milliseconds(last_cpu_ns_) + " of processor time" : Milliseconds(last_wall_ns_));
-  if (++slow_in_a_row_ < options_.slow_callbacks || is_fallback_) {
+  const int times = ++slow_in_a_row_[callback];
+  if (times < options_.slow_callbacks || is_fallback_) {
     // Once is the machine's doing as often as the policy's.
-    if (slow_in_a_row_ > 1) Emit(PolicyEvent::Kind::kSlow, "policy " + name_ + " is slow: " + text);
+    if (times > 1) Emit(PolicyEvent::Kind::kSlow, "policy " + name_ + " is slow: " + text);
     return true;
   }
-  Eject("was slow " + std::to_string(slow_in_a_row_) + " times in a row; the last: " + text);
+  Eject("was slow " + std::to_string(times) + " times in a row; the last: " + text);
   return false;
 }
 

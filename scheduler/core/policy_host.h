@@ -43,7 +43,7 @@ struct PolicyHostOptions {
       1'000'000'000;                   ///< 0: no guard. Longer for who has little weight, or had a long grant.
   uint64_t callback_cpu_ns = 200'000;  ///< Processor time of a callback; 0: not measured.
   uint64_t callback_wall_ns = 50'000'000;  ///< Passed time of a callback, which counts sleeping; 0: not measured.
-  int slow_callbacks = 3;                  ///< So many in a row end a policy.
+  int slow_callbacks = 3;                  ///< So many of one kind in a row end a policy.
 };
 
 /// What to do now.
@@ -134,7 +134,7 @@ class PolicyHost {
   const hawser_tenant* revoked_ = nullptr;
   uint64_t idle_since_ns_ = UINT64_MAX;  ///< Since when the policy has kept the device idle.
   uint64_t last_cpu_ns_ = 0, last_wall_ns_ = 0;
-  int slow_in_a_row_ = 0;
+  std::map<std::string, int> slow_in_a_row_;  ///< By callback.
   uint64_t ejections_ = 0;
 };
 
