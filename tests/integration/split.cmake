@@ -1,0 +1,23 @@
+# SPDX-License-Identifier: Apache-2.0
+# Launches that the server splits into parts: the same results, and the same behaviour among other commands.
+add_executable(split_kernels split_kernels.cc)
+target_link_libraries(split_kernels PRIVATE hawser_options PkgConfig::OPENCL)
+add_dependencies(split_kernels hawserd hawser-worker hawser_opencl_icd)
+foreach(transport shm tcp)
+  add_test(NAME opencl_split_same_${transport}
+    COMMAND ${HAWSER_PYTHON} ${CMAKE_CURRENT_SOURCE_DIR}/split_same.py --build ${PROJECT_BINARY_DIR}
+            --transport ${transport} --items 0 64 128 1024 --split ids --split matmul --split stride --split plain --split group_sum
+            --split last_done --split float_add --split sobel --whole all_meet -- $<TARGET_FILE:split_kernels>)
+  set_tests_properties(opencl_split_same_${transport} PROPERTIES LABELS integration TIMEOUT 600
+    ENVIRONMENT "${HAWSER_TEST_ENVIRONMENT}")
+endforeach()
+foreach(name opencl_buffers_test opencl_events_test opencl_images_test opencl_lifecycle_test opencl_objects_test
+             opencl_order_test)
+  foreach(items 1 64)
+    add_test(NAME ${name}_split_${items}
+      COMMAND ${HAWSER_PYTHON} ${PROJECT_SOURCE_DIR}/tests/support/with_server.py --build ${PROJECT_BINARY_DIR}
+              --transport shm --env HAWSER_OPENCL_SPLIT=items=${items} -- $<TARGET_FILE:${name}>)
+    set_tests_properties(${name}_split_${items} PROPERTIES LABELS integration TIMEOUT 600
+      ENVIRONMENT "${HAWSER_TEST_ENVIRONMENT}")
+  endforeach()
+endforeach()
