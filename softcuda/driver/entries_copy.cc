@@ -32,7 +32,7 @@ CUresult Linear(CUdeviceptr to, CUmemorytype to_type, CUdeviceptr from, CUmemory
   HAWSER_TRY(GetStream(handle, &stream));
   CopyWork work;
   HAWSER_TRY(BuildLinearCopy(to, to_type, from, from_type, bytes, &work));
-  if (bytes == 0 && stream->capture == nullptr) return CUDA_SUCCESS;
+  if (bytes == 0 && !IsCapturing(*stream)) return CUDA_SUCCESS;
   return Enqueue(stream, std::move(work), wait);
 }
 

@@ -52,6 +52,8 @@ CUresult Launch(const CUDA_KERNEL_NODE_PARAMS& params, const Wishes& wishes, CUs
   HAWSER_TRY(GetStream(handle, &stream));
   KernelWork work;
   HAWSER_TRY(BuildLaunch(params, wishes.cooperative, &work));
+  // A function and the stream that it runs in are of one context.
+  if (work.function->context.lock() != stream->context.lock()) return CUDA_ERROR_INVALID_HANDLE;
   HAWSER_TRY(Enqueue(stream, std::move(work)));
   return wishes.after_launch == nullptr ? CUDA_SUCCESS : cuEventRecord(wishes.after_launch, handle);
 }

@@ -56,7 +56,7 @@ CUresult AllocateAsync(CUdeviceptr* address, size_t bytes, const PoolPtr& pool, 
   work.params.dptr = work.allocation->begin;
   const AllocationPtr allocation = work.allocation;
   // In a capture this records a node. Otherwise the memory is there already: nothing has to happen in order.
-  if (stream->capture != nullptr) {
+  if (IsCapturing(*stream)) {
     allocation->graph = true;
     allocation->context = context->handle;
     if (const CUresult result = Enqueue(stream, std::move(work)); result != CUDA_SUCCESS) {

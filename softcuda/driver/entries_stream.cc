@@ -253,7 +253,6 @@ CUresult CUDAAPI cuStreamAddCallback(CUstream handle, CUstreamCallback function,
   StreamPtr stream;
   HAWSER_TRY(GetStream(handle, &stream));
   if (function == nullptr || flags != 0) return CUDA_ERROR_INVALID_VALUE;
-  if (stream->capture != nullptr) return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
   return Enqueue(stream, CallbackWork{function, handle, data});
 }
 

@@ -8,15 +8,19 @@ namespace hawser::soft {
 
 bool MemoryMap::Touches(uint64_t address, uint64_t size) const {
   const std::shared_lock lock(mutex_);
+  return TouchesLocked(address, size);
+}
+
+bool MemoryMap::TouchesLocked(uint64_t address, uint64_t size) const {
   auto next = by_begin_.lower_bound(address);
   if (next != by_begin_.end() && next->first - address < size) return true;
   return next != by_begin_.begin() && std::prev(next)->second->end() > address;
 }
 
 bool MemoryMap::Add(const AllocationPtr& allocation) {
-  if (Touches(allocation->begin, allocation->size)) return false;
   const std::unique_lock lock(mutex_);
-  if (!access_.Insert({allocation->begin, allocation->end(), allocation->writable})) return false;
+  if (allocation->size == 0 || TouchesLocked(allocation->begin, allocation->size)) return false;
+  access_.Insert({allocation->begin, allocation->end(), allocation->writable});
   allocation->id = next_id_++;
   by_begin_[allocation->begin] = allocation;
   return true;

@@ -14,7 +14,7 @@
 #include <shared_mutex>
 #include <vector>
 
-#include "softcuda/exec/address_space.h"
+#include "softcuda/driver/access_table.h"
 
 namespace hawser::soft {
 
@@ -68,10 +68,12 @@ class MemoryMap {
   const exec::AddressSpace& access() const { return access_; }
 
  private:
+  bool TouchesLocked(uint64_t address, uint64_t size) const;
+
   mutable std::shared_mutex mutex_;
   std::map<uint64_t, AllocationPtr> by_begin_;
   uint64_t next_id_ = 1;
-  exec::AllocationMap access_;
+  AccessTable access_;
 };
 
 }  // namespace hawser::soft

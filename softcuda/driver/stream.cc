@@ -51,13 +51,23 @@ Stream::~Stream() {
   capture->streams.erase(this);
 }
 
+bool IsCapturing(const Stream& stream) {
+  const ContextPtr context = stream.context.lock();
+  if (context == nullptr) return false;
+  const std::lock_guard lock(context->mutex);
+  return stream.capture != nullptr;
+}
+
 CUresult Enqueue(const StreamPtr& stream, Work work, Wait wait) {
   ContextPtr context;
   if (const CUresult result = Owner(*stream, &context); result != CUDA_SUCCESS) return result;
   Queue& queue = GetDriver()->queue;
   std::unique_lock lock(context->mutex);
   if (stream->capture != nullptr) {
-    if (wait == Wait::kDone) return Invalidate(stream->capture.get(), CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED);
+    // Nothing can be waited for; and callbacks, which want to know of errors, are no nodes.
+    if (wait == Wait::kDone || std::holds_alternative<CallbackWork>(work)) {
+      return Invalidate(stream->capture.get(), CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED);
+    }
     return RecordNode(stream.get(), std::move(work));
   }
   if (const CUresult result = CheckLegacy(*stream); result != CUDA_SUCCESS) return result;

@@ -62,6 +62,8 @@ enum class Wait : uint8_t {
   kDone,  ///< Returns when it is done; its kernels' output and errors included. The calling thread does it.
 };
 
+/// True while work given to the stream is recorded.
+bool IsCapturing(const Stream& stream);
 /// Submits work to a stream, or records it when the stream is being captured. Returns the context's error.
 CUresult Enqueue(const StreamPtr& stream, Work work, Wait wait = Wait::kNo);
 /// The stream's event record and wait.
