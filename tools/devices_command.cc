@@ -7,7 +7,6 @@
 #include <iostream>
 #include <nlohmann/json.hpp>
 
-#include "tools/opencl_inventory.h"
 #include "tools/run_command.h"
 #include "tools/server_uri.h"
 
@@ -21,6 +20,23 @@ void DevicesCommand::Register(CLI::App& app) {
 }
 
 bool DevicesCommand::Chosen() const { return parser_->parsed(); }
+
+std::vector<CudaDriverEntry> DevicesCommand::CudaDrivers(bool remote) const {
+  std::vector<CudaDriverEntry> drivers;
+  const auto add = [&](const char* title, const std::string& library, bool even_empty) {
+    auto driver = ListCudaDevices(title, library);
+    if (driver.ok() && (even_empty || !driver->devices.empty())) drivers.push_back(std::move(*driver));
+  };
+  if (remote) {
+    if (!layout_.cuda_guest_directory.empty()) add("CUDA", layout_.cuda_guest_directory + "/libcuda.so.1", true);
+    return drivers;
+  }
+  add("CUDA", "libcuda.so.1", false);
+  if (!layout_.cuda_soft_directory.empty()) {
+    add("CUDA software device", layout_.cuda_soft_directory + "/libcuda.so.1", true);
+  }
+  return drivers;
+}
 
 int DevicesCommand::Run() {
   const char* environment = std::getenv("HAWSER_SERVER");
@@ -37,20 +53,27 @@ int DevicesCommand::Run() {
     EnterGuestEnvironment(layout_, server);
   }
   auto platforms = ListPlatforms();
-  if (!platforms.ok()) {
+  const std::vector<CudaDriverEntry> drivers = CudaDrivers(remote);
+  // Without an OpenCL loader there may be CUDA devices all the same.
+  if (!platforms.ok() && drivers.empty()) {
     Complain(platforms.status().text());
     return 1;
   }
+  const std::vector<PlatformEntry> found = platforms.ok() ? *platforms : std::vector<PlatformEntry>();
   if (json_) {
-    std::cout << InventoryJson(*platforms).dump(2) << "\n";
+    // A list of OpenCL platforms, as ever, and what drivers of CUDA say behind it.
+    nlohmann::json all = InventoryJson(found);
+    for (nlohmann::json& driver : CudaInventoryJson(drivers)) all.push_back(std::move(driver));
+    std::cout << all.dump(2) << "\n";
   } else {
-    std::cout << InventoryText(*platforms);
+    std::cout << InventoryText(found) << CudaInventoryText(drivers);
   }
   size_t devices = 0;
-  for (const PlatformEntry& platform : *platforms) devices += platform.devices.size();
+  for (const PlatformEntry& platform : found) devices += platform.devices.size();
+  for (const CudaDriverEntry& driver : drivers) devices += driver.devices.size();
   if (devices == 0) {
-    Complain(remote ? "the server offers no device; its log says which platforms it found"
-                    : "this machine has no OpenCL device of its own; name a server with --server URI");
+    Complain(remote ? "the server offers no device; its log says which it found"
+                    : "this machine has no device of its own; name a server with --server URI");
     return 1;
   }
   return 0;

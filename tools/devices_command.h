@@ -4,9 +4,12 @@
 #define HAWSER_TOOLS_DEVICES_COMMAND_H_
 
 #include <string>
+#include <vector>
 
 #include "tools/command.h"
+#include "tools/cuda_inventory.h"
 #include "tools/install_layout.h"
+#include "tools/opencl_inventory.h"
 
 namespace hawser::tools {
 
@@ -19,6 +22,9 @@ class DevicesCommand : public Command {
   int Run() override;
 
  private:
+  /// The guest's driver, or what this machine has of its own.
+  std::vector<CudaDriverEntry> CudaDrivers(bool remote) const;
+
   InstallLayout layout_;
   CLI::App* parser_ = nullptr;
   std::string server_;
