@@ -239,9 +239,9 @@ bool Parser::Extents(Variable* variable, uint32_t vector) {
       const Number extent = Expression(0);
       Expect("]");
       if (!ok()) return false;
-      if (extent.kind != Number::Kind::kInteger || extent.bits > kMaxSize) return Fail("an array that is too large");
+      const bool fits = extent.kind == Number::Kind::kInteger && (extent.bits == 0 || size <= kMaxSize / extent.bits);
+      if (!fits) return Fail("an array that is too large");
       size *= extent.bits;
-      if (size > kMaxSize) return Fail("an array that is too large");
     }
     first = false;
   }

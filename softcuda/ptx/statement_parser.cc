@@ -213,7 +213,7 @@ void Parser::OptionalOffset(Operand* operand) {
 
 Operand Parser::NameOperand(std::string_view name) {
   Operand operand;
-  if (name == "_") return operand;
+  if (name.empty() || name == "_") return operand;
   if (const auto entry = Lookup(name)) {
     operand.kind = entry->is_register ? OperandKind::kRegister : OperandKind::kVariable;
     operand.index = entry->index;
@@ -303,7 +303,7 @@ Operand Parser::ParseOperand(uint32_t depth) {
   const Token token = Peek();
   if (Accept("[")) return AddressOperand(depth);
   if (Accept("{")) return GroupOperand(OperandKind::kVector, "}", depth);
-  if (token.text == "(" && depth == 0) {
+  if (token.text == "(" && depth == 0 && in_call_) {
     Next();
     return GroupOperand(OperandKind::kList, ")", depth);
   }
@@ -348,6 +348,7 @@ void Parser::InstructionStatement() {
     instruction.predicate = entry->index;
   }
   instruction.op = Word("an instruction");
+  in_call_ = instruction.op == "call" || instruction.op.starts_with("call.");
   std::vector<Operand> operands;
   std::vector<std::pair<size_t, std::string_view>> pending;
   while (ok() && !At(";")) {
