@@ -10,25 +10,28 @@
  * measures the device time that each used, splits large kernels into pieces, bounds what is in flight, and serves a
  * tenant that is alone without asking anybody. A policy only chooses, when the device is free and somebody wants it.
  *
- * Rules
+ * Threads: all callbacks come from one thread, one at a time, and never during each other. A callback must not block,
+ * sleep, or wait for anything, and should take microseconds: more than 200 us of processor time is slow, and three slow
+ * ones in a row end the policy.
  *
- * Threads.   All callbacks come from one thread, one at a time, and never during each other. A callback must not block,
- *            sleep, or wait for anything, and should take microseconds: more than 200 us of processor time is slow, and
- *            three slow ones in a row end the policy.
- * Time.      Only from hawser_host.now_ns(): nanoseconds of a clock that never goes back. In the simulator it is
- * virtual. Tenants.   A hawser_tenant pointer is a handle, not to be looked into. It is valid from the beginning of
- * tenant_add() until the end of tenant_del(). Memory.    Strings and structs that one side passes to the other belong
- * to the side that passes them and are valid during the call. Exceptions: hawser_host and hawser_policy themselves,
- * which stay where they are from hawser_policy_entry_v1() until after fini(). priv() memory belongs to the host.
- * Versions.  Every struct begins with its `size` and only ever grows at its end. Whoever receives a struct reads no
- * more than `size` bytes; what is missing is zero, and zero always means "default" or "not offered". A policy that
- *            calls a function of hawser_host that is newer than 1.0 must first see whether hawser_host.size reaches it.
- *            Reserved fields and unknown flags must be zero. A different major version is refused.
- * Mistakes.  Each decision is checked. A policy that answers with an error, chooses somebody who has no work, keeps the
- *            device idle although there is work, is slow, or lets a tenant starve (default: 1 s) is ejected: the
- * built-in `fair` takes over, nobody loses work, the operator gets an event and the policy's dump(). A policy that
- *            crashes would take the process with it: run it with `isolated = true`, in a process of its own, until
- * trusted.
+ * Time: only from hawser_host.now_ns(), nanoseconds of a clock that never goes back. In the simulator it is virtual.
+ *
+ * Tenants: a hawser_tenant pointer is a handle, not to be looked into. It is valid from the beginning of tenant_add()
+ * until the end of tenant_del().
+ *
+ * Memory: strings and structs that one side passes to the other belong to the side that passes them and are valid
+ * during the call. Exceptions: hawser_host and hawser_policy themselves stay where they are from
+ * hawser_policy_entry_v1() until after fini(). priv() memory belongs to the host.
+ *
+ * Versions: every struct begins with its `size` and only ever grows at its end. Whoever receives a struct reads no more
+ * than `size` bytes; what is missing is zero, and zero always means "default" or "not offered". A policy that calls a
+ * function of hawser_host that is newer than 1.0 must first see whether hawser_host.size reaches it. Reserved fields
+ * and unknown flags must be zero. A different major version is refused.
+ *
+ * Mistakes: each decision is checked. A policy that answers with an error, chooses somebody who has no work, keeps the
+ * device idle although there is work, is slow, or lets a tenant starve (default: 1 s) is ejected: the built-in `fair`
+ * takes over, nobody loses work, the operator gets an event and the policy's dump(). A policy that crashes takes the
+ * process with it: let `hawser policy test` run it first, which does so in a process of its own.
  */
 #ifndef HAWSER_INCLUDE_HAWSER_POLICY_H_
 #define HAWSER_INCLUDE_HAWSER_POLICY_H_

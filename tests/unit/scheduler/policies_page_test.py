@@ -17,7 +17,7 @@ def blocks(page, language):
 
 
 def main():
-    root, hawser = pathlib.Path(sys.argv[1]), pathlib.Path(sys.argv[2])
+    root, hawser = pathlib.Path(sys.argv[1]).resolve(), pathlib.Path(sys.argv[2]).resolve()
     page = (root / "docs/policies.md").read_text()
     example = (root / "examples/policy/lightest.c").read_text()
     for block in blocks(page, "c"):
