@@ -31,6 +31,7 @@ def main():
     parser.add_argument("--env", action="append", default=[])
     parser.add_argument("command", nargs=argparse.REMAINDER)
     args = parser.parse_args()
+    args.build = args.build.resolve()
     command = args.command[1:] if args.command[:1] == ["--"] else args.command
     hawser = str(args.build / "tools" / "hawser")
     pieces = [hawser, args.build / "soft" / "libcuda.so.1", args.build / "guest" / "libcudart.so.13"]
