@@ -3,7 +3,6 @@
 
 #include <errno.h>
 #include <grp.h>
-#include <seccomp.h>
 #include <signal.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
@@ -11,6 +10,10 @@
 #include <unistd.h>
 
 #include <string>
+
+#ifndef HAWSER_WITHOUT_SECCOMP
+#include <seccomp.h>
+#endif
 
 namespace hawser::server {
 namespace {
@@ -28,6 +31,7 @@ Status SetLimit(__rlimit_resource resource, uint64_t value, const char* what) {
   return {};
 }
 
+#ifndef HAWSER_WITHOUT_SECCOMP
 /// By name, so that one list serves every architecture and library version; unknown names are skipped.
 constexpr const char* kRefused[] = {
     // network
@@ -119,6 +123,7 @@ constexpr const char* kRefused[] = {
     "io_uring_register",
     "personality",
 };
+#endif
 
 }  // namespace
 
@@ -161,6 +166,11 @@ Status DropPrivileges(const WorkerSettings& settings) {
   return {};
 }
 
+#ifdef HAWSER_WITHOUT_SECCOMP
+Status InstallSyscallFilter() {
+  return Status(Code::kSystem, "this worker was built without libseccomp; switch server.syscall_filter off");
+}
+#else
 Status InstallSyscallFilter() {
   const scmp_filter_ctx filter = ::seccomp_init(SCMP_ACT_ALLOW);
   if (filter == nullptr) return Status(Code::kSystem, "cannot create a system call filter");
@@ -181,5 +191,7 @@ Status InstallSyscallFilter() {
   if (error < 0) return Status::FromErrno("cannot install the system call filter", -error);
   return {};
 }
+
+#endif
 
 }  // namespace hawser::server
