@@ -20,6 +20,13 @@ void* Pointer(uint64_t address) { return reinterpret_cast<void*>(address); }
 
 uint64_t RoundUp(uint64_t value, uint64_t alignment) { return (value + alignment - 1) & ~(alignment - 1); }
 
+void* ReserveAt(uint64_t base, uint64_t size) {
+  void* const got = ::mmap(Pointer(base), size, PROT_NONE, kReserve | MAP_FIXED_NOREPLACE, -1, 0);
+  if (got == MAP_FAILED || got == Pointer(base)) return got;
+  ::munmap(got, size);  // A kernel that does not know the flag takes the address for a hint.
+  return MAP_FAILED;
+}
+
 }  // namespace
 
 AddressRange::AddressRange(uint64_t base, uint64_t size) {
@@ -27,15 +34,10 @@ AddressRange::AddressRange(uint64_t base, uint64_t size) {
   base = 0;  // That sanitizer allows no addresses of our choice.
 #endif
   void* got = MAP_FAILED;
-  if (base != 0) {
-    got = ::mmap(Pointer(base), size, PROT_NONE, kReserve | MAP_FIXED_NOREPLACE, -1, 0);
-    if (got != MAP_FAILED && got != Pointer(base)) {  // A kernel that does not know the flag takes it for a hint.
-      ::munmap(got, size);
-      got = MAP_FAILED;
-    }
-  }
+  // A process whose address space is limited gets less of it, still at `base` if that can be.
   for (; got == MAP_FAILED && size >= kLeastRange; size /= 4) {
-    got = ::mmap(nullptr, size, PROT_NONE, kReserve, -1, 0);
+    if (base != 0) got = ReserveAt(base, size);
+    if (got == MAP_FAILED) got = ::mmap(nullptr, size, PROT_NONE, kReserve, -1, 0);
     if (got != MAP_FAILED) break;
   }
   if (got == MAP_FAILED) return;  // Every Take() fails: out of memory.

@@ -15,7 +15,7 @@ struct Settings {
   int capability_minor = 0;
   uint64_t memory =
       0;  ///< HAWSER_SOFT_MEMORY, bytes of each device; "512M", "4G". Default: half of RAM, at most 8 GiB.
-  unsigned threads = 0;  ///< HAWSER_SOFT_THREADS: processors that kernels use. Default: all.
+  unsigned threads = 0;  ///< HAWSER_SOFT_THREADS: processors that a kernel uses, at least 1. Default: all.
   uint64_t base = 0;     ///< HAWSER_SOFT_BASE: where device addresses begin, hexadecimal. See address_range.h.
   uint64_t range = 0;    ///< HAWSER_SOFT_RANGE: bytes of addresses that are reserved.
 
