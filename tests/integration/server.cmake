@@ -23,3 +23,25 @@ endif()
 add_dependencies(admin_test hawserd hawser-fake-worker)
 add_test(NAME admin_test COMMAND admin_test)
 set_tests_properties(admin_test PROPERTIES LABELS integration TIMEOUT 300 ENVIRONMENT "${HAWSER_TEST_ENVIRONMENT}")
+
+# The commands for operators.
+find_package(nlohmann_json REQUIRED)
+add_executable(admin_commands_test admin_commands_test.cc server_daemon.cc)
+target_link_libraries(admin_commands_test PRIVATE hawser_fake_backend nlohmann_json::nlohmann_json
+  GTest::gmock GTest::gtest_main)
+target_compile_definitions(admin_commands_test PRIVATE HAWSER="$<TARGET_FILE:hawser>"
+  HAWSERD="$<TARGET_FILE:hawserd>" FAKE_WORKER="$<TARGET_FILE:hawser-fake-worker>")
+if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU" AND CMAKE_CXX_COMPILER_VERSION VERSION_LESS 13)
+  target_compile_options(admin_commands_test PRIVATE -Wno-restrict)  # g++ bug 105651
+endif()
+add_dependencies(admin_commands_test hawserd hawser-fake-worker hawser)
+add_test(NAME admin_commands_test COMMAND admin_commands_test)
+set_tests_properties(admin_commands_test PROPERTIES LABELS integration TIMEOUT 300
+  ENVIRONMENT "${HAWSER_TEST_ENVIRONMENT}")
+
+# Guests and workers must do without gRPC and Protobuf: a worker's address space is a guest's to attack.
+foreach(target hawser-worker hawser_opencl_icd)
+  add_test(NAME ${target}_links_no_grpc
+    COMMAND sh -c "! ldd '$<TARGET_FILE:${target}>' | grep -E 'grpc|protobuf|absl'")
+  set_tests_properties(${target}_links_no_grpc PROPERTIES LABELS check)
+endforeach()
