@@ -74,7 +74,11 @@ demo() {
   demo_foreign "$dir"
 
   echo
-  echo "4. What the distance costs (medians; the same device on both sides)"
+  echo "4. A CUDA program, as nvcc built it"
+  demo_cuda "$dir"
+
+  echo
+  echo "5. What the distance costs (medians; the same device on both sides)"
   local only=launch_finish_p50,launch_burst_rate,read_small_p50,h2d_pageable_16MiB,d2h_pageable_16MiB,h2d_mapped_16MiB
   "$dir/tools/hawser" bench opencl --quick --only "$only" --json "$demo_work/bench.json" >/dev/null 2>"$demo_work/bench.err" ||
     { cat "$demo_work/bench.err" >&2; die "the measurement failed"; }
@@ -84,8 +88,27 @@ demo() {
   echo
   echo "The server is stopped and nothing is left behind. Next:"
   echo "   ./hawser serve                 a server of your own; in another terminal:"
-  echo "   ./hawser run clinfo            any OpenCL program"
+  echo "   ./hawser run clinfo            any OpenCL or CUDA program"
+  echo "   ./hawser run --device soft ./a.out   a CUDA program on this machine's CPU, without a server"
   echo "   ./hawser bench opencl --quick  all measurements"
+}
+
+# A CUDA program with nvcc's default, the static runtime, on the server's CUDA device: a GPU where the server has one,
+# else the software device.
+demo_cuda() {
+  local dir=$1 program=$1/examples/cuda/vector_add
+  if [[ ! -x $program ]]; then
+    echo "   Left out: there is no nvcc on this machine, so examples/cuda was not built."
+    return 0
+  fi
+  demo_observe cuda-remote "$dir/tools/hawser" run --server "shm:$demo_work/hawser.sock" "$program"
+  sed 's/^/     /' "$demo_work/cuda-remote.out"
+  echo "   The program carries NVIDIA's runtime inside; as it was loaded, its entry points were led to Hawser's, whose driver"
+  echo "   library sent the calls to the server. On the server: $(grep -m1 -oE 'CUDA[^;]*device[^;]*' "$demo_work/hawserd.log" || echo "the device that hawser devices shows")."
+  demo_observe cuda-local "$dir/tools/hawser" run --device soft "$program"
+  cmp "$demo_work/cuda-remote.out" "$demo_work/cuda-local.out" ||
+    die "the remote result differs from that of the software device in the program's own process"
+  echo "   The same on the software CUDA device without a server: equal, byte for byte."
 }
 
 # Programs that nobody here wrote.
