@@ -41,8 +41,10 @@ std::vector<size_t> ChooseImages(const std::vector<OfferedImage>& offered, const
   std::vector<size_t> parts;
   for (const auto& [group, best] : groups) {
     if (group == 0) continue;
-    if (!best) return {};
-    parts.push_back(best->index);
+    // nvcc links its own library of device functions along with the units, which has machine code only. Where that does
+    // not run, a program that uses none of it does; for others the driver's linker says what is missing.
+    if (!best && device.runs_cubins) return {};
+    if (best) parts.push_back(best->index);
   }
   return parts;
 }

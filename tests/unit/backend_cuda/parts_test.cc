@@ -197,8 +197,10 @@ TEST(ImageChoice, LinksTheUnitsWhereNoWholeImageFits) {
                                           Offer(kElf, 90, 0, 2)};
   EXPECT_THAT(ChooseImages(offered, {90, true}), ElementsAre(0));
   EXPECT_THAT(ChooseImages(offered, {90, false}), ElementsAre(1, 2));
-  EXPECT_THAT(ChooseImages({Offer(kPtx, 75, 0, 1), Offer(kElf, 75, 0, 2)}, {90, false}), IsEmpty())
+  EXPECT_THAT(ChooseImages({Offer(kPtx, 75, 0, 1), Offer(kElf, 80, 0, 2)}, {90, true}), IsEmpty())
       << "one unit has no code for the device";
+  EXPECT_THAT(ChooseImages({Offer(kPtx, 75, 0, 1), Offer(kElf, 75, 0, 2)}, {90, false}), ElementsAre(0))
+      << "as the toolkit's own device library for a device that runs PTX alone";
 }
 
 TEST(ImageChoice, NeverTakesIntermediateCode) {

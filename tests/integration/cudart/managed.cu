@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+// Managed memory and managed variables: one address for host and device.
+#include "check.h"
+
+__managed__ int g_managed = 17;
+__managed__ float g_managed_table[100];
+
+__global__ void Use(int* data, int count) {
+  for (int i = threadIdx.x; i < count; i += blockDim.x) data[i] = 2 * data[i] + 1;
+  if (threadIdx.x == 0) {
+    g_managed += 100;
+    g_managed_table[99] = 0.5f;
+  }
+}
+
+int main() {
+  EXPECT(g_managed == 17);
+  g_managed = 20;
+  constexpr int kCount = 5000;
+  int* data = nullptr;
+  OK(cudaMallocManaged(&data, kCount * sizeof(int)));
+  for (int round = 0; round < 2; ++round) {
+    for (int i = 0; i < kCount; ++i) data[i] = i + round;
+    Use<<<1, 128>>>(data, kCount);
+    OK(cudaDeviceSynchronize());
+    bool right = true;
+    for (int i = 0; i < kCount; ++i) right &= data[i] == 2 * (i + round) + 1;
+    EXPECT(right);
+  }
+  EXPECT(g_managed == 220);
+  EXPECT(g_managed_table[99] == 0.5f && g_managed_table[98] == 0.0f);
+  void* address = nullptr;
+  OK(cudaGetSymbolAddress(&address, g_managed));
+  EXPECT(address == &g_managed);
+  cudaPointerAttributes attributes;
+  OK(cudaPointerGetAttributes(&attributes, &g_managed));
+  EXPECT(attributes.type == cudaMemoryTypeManaged);
+  OK(cudaPointerGetAttributes(&attributes, data));
+  EXPECT(attributes.type == cudaMemoryTypeManaged && attributes.hostPointer == data);
+  const int value = 5;
+  OK(cudaMemcpyToSymbol(g_managed, &value, sizeof(value)));
+  OK(cudaDeviceSynchronize());
+  EXPECT(g_managed == 5);
+  OK(cudaFree(data));
+  return Done();
+}
