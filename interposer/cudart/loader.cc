@@ -47,6 +47,16 @@ cudaError_t Loader::PlaceManaged(Module& module) {
           ErrorText(FromDriver(result)));
       return FromDriver(result);
     }
+    // The program will read and write there without asking: what the host cannot reach must not be given out.
+    unsigned managed = 0;
+    const CUresult asked = driver_.cuPointerGetAttribute(&managed, CU_POINTER_ATTRIBUTE_IS_MANAGED, address);
+    if (asked == CUDA_ERROR_INVALID_VALUE || (asked == CUDA_SUCCESS && managed == 0)) {
+      Log(LogLevel::kError,
+          "the managed variable '%s' lies in memory of the device that this process cannot reach: programs with "
+          "__managed__ variables run on the software device here (hawser run --device soft), not through a server",
+          variable->name.c_str());
+      return cudaErrorNotSupported;
+    }
     *variable->managed = reinterpret_cast<void*>(address);
     registry_.AddAlias(reinterpret_cast<void*>(address), variable);
   }

@@ -3,6 +3,7 @@
 
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 
@@ -74,32 +75,57 @@ bool ElfReader::HasSection(std::string_view name) const {
   return false;
 }
 
-bool ElfReader::ReadSymbols(uint32_t type, ElfSymbols* symbols) const {
-  const Elf64_Shdr* table = nullptr;
+bool ElfReader::FindTable(uint32_t type, const Elf64_Shdr** table, const Elf64_Shdr** names) const {
+  *table = nullptr;
   for (const Elf64_Shdr& section : sections_) {
-    if (section.sh_type == type) {
-      table = &section;
-      break;
+    if (section.sh_type != type) continue;
+    *table = &section;
+    break;
+  }
+  if (*table == nullptr || (*table)->sh_entsize != sizeof(Elf64_Sym) || (*table)->sh_link >= sections_.size()) {
+    return false;
+  }
+  *names = &sections_[(*table)->sh_link];
+  if ((*names)->sh_type != SHT_STRTAB) return false;
+  // The ends are tried before anything is allocated: a file can claim any size.
+  for (const Elf64_Shdr* section : {*table, *names}) {
+    char last = 0;
+    if (section->sh_size == 0 || section->sh_size > kMaxTable || section->sh_offset > UINT64_MAX - section->sh_size ||
+        !source_.Read(section->sh_offset + section->sh_size - 1, &last, 1)) {
+      return false;
     }
   }
-  if (table == nullptr || table->sh_entsize != sizeof(Elf64_Sym) || table->sh_size > kMaxTable) return false;
-  if (table->sh_link >= sections_.size()) return false;
-  const Elf64_Shdr& names = sections_[table->sh_link];
-  if (names.sh_type != SHT_STRTAB || names.sh_size > kMaxTable) return false;
-  // The ends are tried before anything is allocated: a file can claim any size.
-  char last = 0;
-  if (names.sh_size == 0 || names.sh_offset > UINT64_MAX - names.sh_size ||
-      !source_.Read(names.sh_offset + names.sh_size - 1, &last, 1)) {
-    return false;
+  return true;
+}
+
+bool ElfReader::NamesContain(uint32_t type, std::string_view name) const {
+  const Elf64_Shdr* table = nullptr;
+  const Elf64_Shdr* names = nullptr;
+  if (!FindTable(type, &table, &names)) return false;
+  // In pieces that overlap by less than the name, so that it is found across their borders and never twice.
+  constexpr size_t kPiece = 64 << 10;
+  std::string piece;
+  for (uint64_t at = 0; at < names->sh_size;) {
+    const auto size = static_cast<size_t>(std::min<uint64_t>(names->sh_size - at, kPiece));
+    piece.resize(size);
+    if (!source_.Read(names->sh_offset + at, piece.data(), size)) return false;
+    if (std::string_view(piece).find(name) != std::string_view::npos) return true;
+    if (at + size == names->sh_size) break;
+    at += size - std::min(size - 1, name.size() - 1);
   }
-  if (table->sh_size == 0 || table->sh_offset > UINT64_MAX - table->sh_size ||
-      !source_.Read(table->sh_offset + table->sh_size - 1, &last, 1)) {
-    return false;
-  }
+  return false;
+}
+
+bool ElfReader::ReadSymbols(uint32_t type, ElfSymbols* symbols) const {
+  const Elf64_Shdr* table_section = nullptr;
+  const Elf64_Shdr* names_section = nullptr;
+  if (!FindTable(type, &table_section, &names_section)) return false;
+  const Elf64_Shdr& table = *table_section;
+  const Elf64_Shdr& names = *names_section;
   symbols->names.resize(names.sh_size);
   if (!source_.Read(names.sh_offset, symbols->names.data(), symbols->names.size())) return false;
-  std::vector<Elf64_Sym> raw(table->sh_size / sizeof(Elf64_Sym));
-  if (!source_.Read(table->sh_offset, raw.data(), raw.size() * sizeof(Elf64_Sym))) return false;
+  std::vector<Elf64_Sym> raw(table.sh_size / sizeof(Elf64_Sym));
+  if (!source_.Read(table.sh_offset, raw.data(), raw.size() * sizeof(Elf64_Sym))) return false;
   symbols->symbols.clear();
   symbols->symbols.reserve(raw.size());
   for (const Elf64_Sym& entry : raw) {

@@ -70,6 +70,9 @@ class ElfReader {
   const Elf64_Ehdr& header() const { return header_; }
   const std::vector<Elf64_Phdr>& segments() const { return segments_; }
   bool HasSection(std::string_view name) const;
+  /// True when the names of the table of this type contain `name`: quick where ReadSymbols() would read megabytes of
+  /// symbols that do not matter.
+  bool NamesContain(uint32_t type, std::string_view name) const;
   /// The first table of this type (SHT_SYMTAB or SHT_DYNSYM). False when there is none, or when it is not sound.
   bool ReadSymbols(uint32_t type, ElfSymbols* symbols) const;
 
@@ -77,6 +80,8 @@ class ElfReader {
   static constexpr size_t kMaxHeaders = 4096;
   static constexpr uint64_t kMaxTable = uint64_t{256} << 20;
 
+  /// The table of this type and the names of its symbols; false when there are none or when they are not sound.
+  bool FindTable(uint32_t type, const Elf64_Shdr** table, const Elf64_Shdr** names) const;
   bool ReadSegments();
   bool ReadSections();
 

@@ -77,6 +77,9 @@ EmbeddedRuntime FindRuntime(const ElfReader& file) {
   found.device_code = file.HasSection(".nvFatBinSegment") || file.HasSection(".nv_fatbin");
   bool shared = false;
   ElfSymbols symbols;
+  // Nearly every object of nearly every process ends here.
+  const bool exports = file.NamesContain(SHT_DYNSYM, kExportedByShared);
+  if (!found.device_code && !exports && !file.NamesContain(SHT_SYMTAB, kAlways)) return found;
   if (file.ReadSymbols(SHT_DYNSYM, &symbols)) {
     for (const ElfSymbol& symbol : symbols.symbols) {
       found.imports_runtime |= !symbol.defined && (symbol.name == kRegister || symbol.name == kAlways);

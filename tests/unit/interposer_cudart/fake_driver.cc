@@ -126,6 +126,10 @@ CUresult Place(std::map<std::string, std::vector<char>>& in, CUdeviceptr* addres
 CUresult GetGlobal(CUdeviceptr* address, size_t* size, CUlibrary, const char* name) {
   return Count("cuLibraryGetGlobal"), Place(g_fake->globals, address, size, name);
 }
+CUresult PointerAttribute(void* data, CUpointer_attribute, CUdeviceptr) {
+  const unsigned managed = g_fake->managed_reachable ? 1 : 0;
+  return std::memcpy(data, &managed, sizeof(managed)), CUDA_SUCCESS;
+}
 CUresult GetManaged(CUdeviceptr* address, size_t* size, CUlibrary, const char* name) {
   return Count("cuLibraryGetManaged"), Place(g_fake->managed, address, size, name);
 }
@@ -196,6 +200,7 @@ void* Lookup(const char* name, const char*, int) {
       {"cuLibraryGetKernel", Plain(&GetKernel)},
       {"cuLibraryGetGlobal", Plain(&GetGlobal)},
       {"cuLibraryGetManaged", Plain(&GetManaged)},
+      {"cuPointerGetAttribute", Plain(&PointerAttribute)},
       {"cuLaunchKernel", Plain(&LaunchKernel)},
       {"cuArray3DGetDescriptor", Plain(&ArrayDescriptor)},
       {"cuGetProcAddress", Plain(&ProcAddress)},

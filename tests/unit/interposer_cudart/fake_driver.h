@@ -30,6 +30,7 @@ struct FakeDriver {
   CUresult next_sync = CUDA_SUCCESS;                 ///< Of the next cuCtxSynchronize().
   std::map<std::string, std::vector<char>> globals;  ///< Device variables by name.
   std::map<std::string, std::vector<char>> managed;
+  bool managed_reachable = true;  ///< By the host.
   std::vector<std::string> kernels;
 
   /// What the runtime did.

@@ -115,6 +115,23 @@ TEST(ElfReader, RefusesWhatIsNotSound) {
   EXPECT_EQ(Find(wrong).major, 0);
 }
 
+TEST(ElfReader, FindsNamesAcrossPieces) {
+  ElfBuilder builder;
+  // Names of 64 KiB and more before the one that is looked for.
+  for (int i = 0; i < 9000; ++i) builder.Function("name" + std::to_string(i), 16 + i, 1);
+  builder.Function("the_last_one", 8, 1);
+  const std::vector<uint8_t> file = builder.Build();
+  const MemorySource source(file.data(), file.size());
+  ElfReader reader(source);
+  ASSERT_TRUE(reader.Open());
+  for (int i = 0; i < 9000; ++i) {
+    ASSERT_TRUE(reader.NamesContain(SHT_SYMTAB, "name" + std::to_string(i))) << i;
+  }
+  EXPECT_TRUE(reader.NamesContain(SHT_SYMTAB, "the_last_one"));
+  EXPECT_FALSE(reader.NamesContain(SHT_SYMTAB, "the_last_two"));
+  EXPECT_FALSE(reader.NamesContain(SHT_DYNSYM, "the_last_one"));
+}
+
 TEST(ElfReader, DoesNotAllocateWhatAFileClaims) {
   std::vector<uint8_t> file = ElfBuilder().Function("cudaGetLastError", 0x2080, 16).Build();
   auto* header = reinterpret_cast<Elf64_Ehdr*>(file.data());

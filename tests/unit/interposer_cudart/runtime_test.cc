@@ -212,6 +212,16 @@ TEST_F(RuntimeTest, ManagedVariablesArePlacedBeforeTheirFirstUse) {
   EXPECT_EQ(address, g_managed);
 }
 
+TEST_F(RuntimeTest, ManagedVariablesThatTheHostCannotReachAreNotGivenOut) {
+  fake_.managed_reachable = false;
+  void** handle = Register();
+  __cudaRegisterManagedVar(handle, &g_managed, nullptr, "managed", 0, 8, 0, 0);
+  g_managed = nullptr;
+  EXPECT_EQ(__cudaInitModule(handle), 0);
+  EXPECT_EQ(g_managed, nullptr);
+  EXPECT_EQ(cudaGetLastError(), cudaErrorNotSupported);
+}
+
 TEST_F(RuntimeTest, TheLastErrorIsGivenOnceAndKeptUntilThen) {
   EXPECT_EQ(cudaMalloc(nullptr, 4), cudaErrorInvalidValue);
   EXPECT_EQ(cudaDeviceSynchronize(), cudaSuccess);
