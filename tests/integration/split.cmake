@@ -13,7 +13,7 @@ foreach(transport shm tcp)
 endforeach()
 foreach(name opencl_buffers_test opencl_events_test opencl_images_test opencl_lifecycle_test opencl_objects_test
              opencl_order_test)
-  foreach(items 1 64)
+  foreach(items 1 64)  # 1: a part for each work-group
     add_test(NAME ${name}_split_${items}
       COMMAND ${HAWSER_PYTHON} ${PROJECT_SOURCE_DIR}/tests/support/with_server.py --build ${PROJECT_BINARY_DIR}
               --transport shm --env HAWSER_OPENCL_SPLIT=items=${items} -- $<TARGET_FILE:${name}>)

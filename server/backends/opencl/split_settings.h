@@ -3,7 +3,8 @@
 //
 //   HAWSER_OPENCL_SPLIT          off             nothing is split, programs are built as they are (the default)
 //                                gate            as the scheduler's gate says: never while a tenant is alone
-//                                items=N         always, into parts of about N work-items: for tests
+//                                items=N         always, into parts of about N work-items: for tests; below 64 parts
+//                                                need not be a multiple of 64
 //                                ...,cores=N     cores of the device for first rounds; default: 64 x compute units
 //                                ...,beta=X      the factor of paper 004's formula; default 4
 //   HAWSER_OPENCL_SPLIT_HISTORY  a file where speeds of kernels are kept from run to run; default: none

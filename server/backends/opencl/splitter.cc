@@ -199,7 +199,9 @@ std::shared_ptr<SplitJob> Splitter::Prepare(cl_kernel native, KernelSplit* split
   // Smaller work-groups at the end: whether the device takes them is seen in the last part only, too late.
   if (!IsUniform(shape)) return as_it_is();
   job->carried = traits->needs_carry;
-  job->plan = job->carried ? SlicePlan::Carried(shape, items) : SlicePlan::Plain(shape);
+  // Tests may ask for parts so small that every launch has several.
+  const uint64_t wave = settings_.items != 0 && settings_.items < slicing::kWave ? 1 : slicing::kWave;
+  job->plan = job->carried ? SlicePlan::Carried(shape, items, wave) : SlicePlan::Plain(shape, wave);
   if (!job->plan) return as_it_is();
   job->has_local = shape.local[0] != 0;
   for (uint32_t d = 0; d < shape.dimensions && job->has_local; ++d) job->local[d] = shape.local[d];

@@ -9,15 +9,14 @@
 namespace hawser::server::slicing {
 namespace {
 
-constexpr uint64_t kWave = 64;
-
 uint64_t Divide(uint64_t value, uint64_t by) { return value / by + (value % by != 0 ? 1 : 0); }
 
 }  // namespace
 
-std::optional<SlicePlan> SlicePlan::Plain(const LaunchShape& shape) {
+std::optional<SlicePlan> SlicePlan::Plain(const LaunchShape& shape, uint64_t wave) {
   if (shape.dimensions < 1 || shape.dimensions > 3) return std::nullopt;
   SlicePlan plan;
+  plan.wave_ = wave;
   plan.shape_ = shape;
   uint64_t total = 1;
   for (uint32_t d = 0; d < 3; ++d) {
@@ -38,8 +37,8 @@ std::optional<SlicePlan> SlicePlan::Plain(const LaunchShape& shape) {
   return plan;
 }
 
-std::optional<SlicePlan> SlicePlan::Carried(const LaunchShape& shape, uint64_t items) {
-  std::optional<SlicePlan> plan = Plain(shape);
+std::optional<SlicePlan> SlicePlan::Carried(const LaunchShape& shape, uint64_t items, uint64_t wave) {
+  std::optional<SlicePlan> plan = Plain(shape, wave);
   if (!plan || shape.dimensions > 2) return std::nullopt;
   for (uint32_t d = 0; d < shape.dimensions; ++d) {
     // No local size means that the kernel does not see groups, but get_num_groups does.
@@ -66,7 +65,7 @@ uint64_t SlicePlan::StepItems(uint32_t axis) const {
 }
 
 SlicePart SlicePlan::Next(uint64_t items) {
-  const auto multiple = [](uint64_t step) { return kWave / std::gcd(kWave, step); };
+  const auto multiple = [this](uint64_t step) { return wave_ / std::gcd(wave_, step); };
   uint32_t axis = axis_;
   if (axis_ == kEveryAxis) {
     // The slowest dimension of which a step fits; faster ones must be at their beginning.

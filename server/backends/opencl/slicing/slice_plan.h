@@ -23,6 +23,9 @@ struct LaunchShape {
   uint64_t local[3] = {0, 0, 0};
 };
 
+/// Work-items of a part are a multiple of this.
+inline constexpr uint64_t kWave = 64;
+
 struct SlicePart {
   uint64_t offset[3] = {0, 0, 0};
   uint64_t global[3] = {1, 1, 1};
@@ -43,10 +46,10 @@ class SlicePlan {
  public:
   /// Parts differ in any dimension. Empty when the launch is none that could be divided (no work-items, sizes that
   /// overflow).
-  static std::optional<SlicePlan> Plain(const LaunchShape& shape);
+  static std::optional<SlicePlan> Plain(const LaunchShape& shape, uint64_t wave = kWave);
   /// Parts differ along one axis, which is chosen so that a part of `items` is possible if any is; uniform work-groups
   /// and one or two dimensions only.
-  static std::optional<SlicePlan> Carried(const LaunchShape& shape, uint64_t items);
+  static std::optional<SlicePlan> Carried(const LaunchShape& shape, uint64_t items, uint64_t wave = kWave);
 
   bool done() const { return remaining_ == 0; }
   uint64_t remaining() const { return remaining_; }  ///< Work-items.
@@ -65,6 +68,7 @@ class SlicePlan {
   SlicePart Take(uint32_t axis, uint64_t count);
 
   LaunchShape shape_;
+  uint64_t wave_ = kWave;
   uint64_t local_[3] = {1, 1, 1};
   uint64_t groups_[3] = {1, 1, 1};
   uint64_t at_[3] = {0, 0, 0};  ///< The next work-group.
