@@ -1,0 +1,375 @@
+// SPDX-License-Identifier: Apache-2.0
+// Launches, links, faults and scheduling in hand-written PTX.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <thread>
+
+#include "tests/unit/softcuda_exec/device.h"
+
+namespace hawser::exec {
+namespace {
+
+using testing::HasSubstr;
+
+const std::string kHead = ".version 8.4\n.target sm_80\n.address_size 64\n";
+
+/// A kernel that stores %r0 for each thread at out + 4 * thread.
+std::string Kernel(const std::string& body, const std::string& more = "") {
+  return kHead + more +
+         ".visible .entry k(.param .u64 out) {\n.reg .pred %p<8>; .reg .b16 %h<4>; .reg .b32 %r<16>; .reg .b64 %d<8>;\n"
+         "ld.param.u64 %d0, [out]; mov.u32 %r9, %ntid.x; mov.u32 %r8, %ctaid.x; mov.u32 %r7, %tid.x;\n"
+         "mad.lo.u32 %r8, %r8, %r9, %r7; mad.wide.u32 %d0, %r8, 4, %d0;\n" +
+         body + "\nst.global.u32 [%d0], %r0; ret; }\n";
+}
+
+std::vector<uint32_t> RunBody(const std::string& body, uint32_t threads = 64, uint32_t blocks = 1,
+                              const std::string& more = "") {
+  Device device(2);
+  EXPECT_EQ(device.Load({Kernel(body, more)}), "");
+  EXPECT_THAT(device.program().unsupported(), testing::IsEmpty());
+  const uint64_t out = device.Allocate(4 * threads * blocks);
+  const Outcome outcome = device.Run("k", {blocks, 1, 1}, {threads, 1, 1}, Arguments().Add(out));
+  EXPECT_TRUE(outcome.ok()) << outcome.fault.Text();
+  return device.Download<uint32_t>(out, threads * blocks);
+}
+
+Fault FaultOf(const std::string& body, uint32_t threads = 64) {
+  Device device(0);
+  EXPECT_EQ(device.Load({Kernel(body)}), "");
+  const uint64_t out = device.Allocate(4 * threads);
+  return device.Run("k", {1, 1, 1}, {threads, 1, 1}, Arguments().Add(out)).fault;
+}
+
+TEST(Launch, BadLaunchesAreRefused) {
+  Device device(0);
+  ASSERT_EQ(device.Load({kHead + ".visible .entry k(.param .u32 a) .maxntid 64, 1, 1 { .shared .b8 s[1000]; ret; }"}),
+            "");
+  const Arguments one = Arguments().Add(1);
+  EXPECT_TRUE(device.Run("k", {1, 1, 1}, {64, 1, 1}, one).ok());
+  for (const auto& [grid, block] :
+       std::vector<std::pair<std::array<uint32_t, 3>, std::array<uint32_t, 3>>>{{{0, 1, 1}, {1, 1, 1}},
+                                                                                {{1, 65536, 1}, {1, 1, 1}},
+                                                                                {{1, 1, 1}, {65, 1, 1}},
+                                                                                {{1, 1, 1}, {1, 0, 1}},
+                                                                                {{1, 1, 1}, {1, 1, 65}}}) {
+    EXPECT_EQ(device.Run("k", grid, block, one).fault.kind, Fault::Kind::kBadLaunch);
+  }
+  EXPECT_EQ(device.Run("k", {1, 1, 1}, {1, 1, 1}, Arguments()).fault.kind, Fault::Kind::kBadLaunch);
+  EXPECT_EQ(device.Run("k", {1, 1, 1}, {1, 1, 1}, one, 232'000).fault.kind, Fault::Kind::kBadLaunch);
+  EXPECT_EQ(device.Run("none", {1, 1, 1}, {1, 1, 1}, one).fault.kind, Fault::Kind::kBadLaunch);
+  EXPECT_EQ(device.program().kernels()[0].static_shared_bytes, 1000u);
+  EXPECT_EQ(device.program().kernels()[0].max_threads, 64u);
+}
+
+TEST(Launch, KernelParametersAreLaidOutAsDeclared) {
+  Device device(0);
+  ASSERT_EQ(device.Load(
+                {kHead +
+                 ".visible .entry k(.param .u8 a, .param .u64 b, .param .align 16 .b8 c[20], .param .u16 d) { ret; }"}),
+            "");
+  const KernelInfo& info = device.program().kernels()[0];
+  ASSERT_EQ(info.parameters.size(), 4u);
+  EXPECT_EQ(info.parameters[1].offset, 8u);
+  EXPECT_EQ(info.parameters[2].offset, 16u);
+  EXPECT_EQ(info.parameters[3].offset, 36u);
+  EXPECT_EQ(info.parameter_bytes, 38u);
+}
+
+TEST(Link, ModulesShareNames) {
+  Device device(0);
+  const std::string a =
+      kHead +
+      ".extern .func (.param .b32 r) twice(.param .b32 x);\n.extern .global .u32 shared_value;\n"
+      ".visible .entry k(.param .u64 out) { .reg .b32 %r<3>; .reg .b64 %d;\n"
+      "ld.global.u32 %r1, [shared_value]; { .param .b32 p; .param .b32 q; st.param.b32 [p], %r1;\n"
+      "call (q), twice, (p); ld.param.b32 %r2, [q]; } ld.param.u64 %d, [out]; st.global.u32 [%d], %r2; ret; }";
+  const std::string b =
+      kHead +
+      ".visible .global .u32 shared_value = 21;\n.visible .func (.param .b32 r) twice(.param .b32 x) {\n"
+      ".reg .b32 %r<2>; ld.param.u32 %r0, [x]; shl.b32 %r1, %r0, 1; st.param.b32 [r], %r1; ret; }";
+  ASSERT_EQ(device.Load({a, b}), "");
+  const uint64_t out = device.Allocate(4);
+  ASSERT_TRUE(device.Run("k", {1, 1, 1}, {1, 1, 1}, Arguments().Add(out)).ok());
+  EXPECT_EQ(device.Download<uint32_t>(out, 1)[0], 42u);
+  EXPECT_THAT(device.Load({a}), HasSubstr("shared_value"));
+  EXPECT_THAT(device.Load({a, b, b}), HasSubstr("two modules define"));
+  EXPECT_THAT(device.Load({a, b}, {.compute_capability = 75}), HasSubstr("sm_80"));
+}
+
+TEST(Link, InitialValuesHoldAddresses) {
+  Device device(0);
+  ASSERT_EQ(device.Load({kHead + ".global .align 8 .u64 p[2] = {x, generic(x)+4}; .global .u32 x[2] = {5, 6};\n" +
+                         ".visible .entry k(.param .u64 out) { ret; }"}),
+            "");
+  const auto p = device.Download<uint64_t>(device.symbol("p"), 2);
+  EXPECT_EQ(p[0], device.symbol("x"));
+  EXPECT_EQ(p[1], device.symbol("x") + 4);
+  EXPECT_EQ(device.Download<uint32_t>(p[1], 1)[0], 6u);
+}
+
+TEST(Link, UnknownInstructionsFaultByNameWhenReached) {
+  Device device(0);
+  ASSERT_EQ(device.Load({Kernel("mov.b32 %r0, 1; setp.eq.u32 %p0, %r7, 5; @%p0 tcgen05.whatever.b32 %r1, %r2;")}), "");
+  ASSERT_EQ(device.program().unsupported().size(), 1u);
+  EXPECT_THAT(device.program().unsupported()[0], HasSubstr("tcgen05.whatever"));
+  const uint64_t out = device.Allocate(256);
+  EXPECT_TRUE(device.Run("k", {1, 1, 1}, {4, 1, 1}, Arguments().Add(out)).ok());
+  const Fault fault = device.Run("k", {1, 1, 1}, {32, 1, 1}, Arguments().Add(out)).fault;
+  EXPECT_EQ(fault.kind, Fault::Kind::kIllegalInstruction);
+  EXPECT_THAT(fault.message, HasSubstr("tcgen05.whatever"));
+  EXPECT_EQ(fault.thread[0], 5u);
+}
+
+TEST(Control, DivergentBranchesMeetAgain) {
+  const auto result = RunBody(
+      "and.b32 %r1, %r7, 1; setp.eq.u32 %p0, %r1, 0; @%p0 bra EVEN;\nmov.b32 %r2, 100; bra JOIN;\nEVEN: mov.b32 %r2, "
+      "200;\n"
+      "JOIN: activemask.b32 %r0;");
+  for (const uint32_t mask : result) EXPECT_EQ(mask, 0xffffffffu);
+}
+
+TEST(Control, IndexedBranch) {
+  const auto result = RunBody(
+      "and.b32 %r1, %r7, 3; brx.idx %r1, T;\nT: .branchtargets A, B, C, A;\nA: mov.b32 %r0, 10; bra E;\nB: mov.b32 "
+      "%r0, 20; bra E;\n"
+      "C: mov.b32 %r0, 30;\nE:");
+  for (uint32_t i = 0; i < 64; ++i) EXPECT_EQ(result[i], (std::array<uint32_t, 4>{10, 20, 30, 10}[i % 4]));
+}
+
+TEST(Control, BarrierInDivergentCode) {
+  // Both halves of each warp reach a barrier of their own text; together they are all threads.
+  const auto result = RunBody(
+      "mov.u32 %r5, s; mad.lo.u32 %r6, %r7, 4, %r5; add.u32 %r1, %r7, 7; st.shared.u32 [%r6], %r1;\n"
+      "and.b32 %r1, %r7, 1; setp.eq.u32 %p0, %r1, 0; @%p0 bra A;\nbarrier.sync 0; bra B;\nA: barrier.sync 0;\n"
+      "B: xor.b32 %r1, %r7, 63; mad.lo.u32 %r6, %r1, 4, %r5; ld.shared.u32 %r0, [%r6];",
+      64, 1, ".shared .u32 s[64];\n");
+  for (uint32_t i = 0; i < 64; ++i) EXPECT_EQ(result[i], (i ^ 63) + 7);
+}
+
+TEST(Control, NamedBarriersCount) {
+  // Warp 0 produces, warp 1 consumes.
+  const auto result = RunBody(
+      "mov.b32 %r0, 0; setp.ge.u32 %p0, %r7, 32; @%p0 bra C;\nst.shared.u32 [s], 77; bar.arrive 3, 64; bra E;\n"
+      "C: bar.sync 3, 64; ld.shared.u32 %r0, [s];\nE:",
+      64, 1, ".shared .u32 s;\n");
+  EXPECT_EQ(result[40], 77u);
+}
+
+TEST(Control, BarrierReductions) {
+  const auto result = RunBody(
+      "setp.lt.u32 %p0, %r7, 10; bar.red.popc.u32 %r1, 0, %p0; bar.red.or.pred %p1, 1, %p0;\n"
+      "bar.red.and.pred %p2, 2, %p0; selp.b32 %r2, 100, 0, %p1; selp.b32 %r3, 1000, 0, %p2;\n"
+      "add.u32 %r0, %r1, %r2; add.u32 %r0, %r0, %r3;");
+  for (const uint32_t value : result) EXPECT_EQ(value, 110u);
+}
+
+TEST(Control, ExitedThreadsAreNotWaitedFor) {
+  Device device(0);
+  ASSERT_EQ(device.Load({Kernel("setp.ge.u32 %p0, %r7, 40; @%p0 exit; bar.sync 0; mov.b32 %r0, 3;")}), "");
+  const uint64_t out = device.Allocate(256);
+  ASSERT_TRUE(device.Run("k", {1, 1, 1}, {64, 1, 1}, Arguments().Add(out)).ok());
+  EXPECT_EQ(device.Download<uint32_t>(out, 64)[39], 3u);
+}
+
+TEST(Control, BarrierThatCannotCompleteIsADeadlock) {
+  EXPECT_EQ(FaultOf("setp.ge.u32 %p0, %r7, 32; @%p0 bra E;\nbar.sync 1, 96;\nE: bar.sync 0;").kind,
+            Fault::Kind::kDeadlock);
+}
+
+TEST(Control, WarpInstructionsWaitForTheirMembers) {
+  // Half of the lanes come later, by another way.
+  const auto result = RunBody(
+      "setp.ge.u32 %p0, %r7, 16; @%p0 bra S;\nmov.b32 %r2, 5; bra S;\nS: mov.b32 %r1, %r7; setp.lt.u32 %p1, %r7, 8; "
+      "@%p1 bra T;\n"
+      "add.u32 %r1, %r1, 100;\nT: shfl.sync.idx.b32 %r0, %r1, 31, 31, -1;",
+      32);
+  for (const uint32_t value : result) EXPECT_EQ(value, 131u);
+}
+
+TEST(Control, PartsOfAWarpSynchroniseApart) {
+  const auto result = RunBody(
+      "setp.lt.u32 %p0, %r7, 16; selp.b32 %r1, 0xffff, 0xffff0000, %p0; setp.lt.u32 %p1, %r7, 20;\n"
+      "vote.sync.ballot.b32 %r0, %p1, %r1;",
+      32);
+  EXPECT_EQ(result[3], 0xffffu);
+  EXPECT_EQ(result[20], 0xf0000u);
+}
+
+TEST(Control, ShuffleModes) {
+  const auto result = RunBody(
+      "shfl.sync.up.b32 %r1|%p0, %r7, 3, 0, -1; shfl.sync.down.b32 %r2|%p1, %r7, 2, 31, -1; shfl.sync.bfly.b32 %r3, "
+      "%r7, 5, 31, -1;\n"
+      "shfl.sync.idx.b32 %r4, %r7, 1, 0x181f, -1; selp.b32 %r5, 1, 0, %p0; selp.b32 %r6, 1, 0, %p1;\n"
+      "mad.lo.u32 %r0, %r1, 32, %r2; mad.lo.u32 %r0, %r0, 32, %r3; mad.lo.u32 %r0, %r0, 32, %r4;\n"
+      "mad.lo.u32 %r0, %r0, 2, %r5; mad.lo.u32 %r0, %r0, 2, %r6;",
+      32);
+  for (uint32_t i = 0; i < 32; ++i) {
+    const uint32_t up = i >= 3 ? i - 3 : i;
+    const uint32_t down = i + 2 < 32 ? i + 2 : i;
+    const uint32_t expected =
+        ((((up * 32 + down) * 32 + (i ^ 5)) * 32 + (i / 8 * 8 + 1)) * 2 + (i >= 3 ? 1 : 0)) * 2 + (i < 30 ? 1 : 0);
+    EXPECT_EQ(result[i], expected) << i;
+  }
+}
+
+TEST(Memory, GenericAddressesOfAllSpaces) {
+  const auto result = RunBody(
+      ".local .align 8 .b8 loc[16]; mov.u64 %d1, loc; cvta.local.u64 %d1, %d1; st.u32 [%d1+4], %r7; ld.local.u32 %r1, "
+      "[loc+4];\n"
+      "mov.u32 %r5, s; mad.lo.u32 %r6, %r7, 4, %r5; cvt.u64.u32 %d2, %r6; cvta.shared.u64 %d2, %d2; st.u32 [%d2], "
+      "%r7;\n"
+      "ld.shared.u32 %r2, [%r6]; isspacep.shared %p0, %d2; isspacep.local %p1, %d1; isspacep.global %p2, %d0;\n"
+      "isspacep.global %p3, %d2; selp.b32 %r3, 1, 0, %p0; selp.b32 %r4, 2, 0, %p1; add.u32 %r3, %r3, %r4; selp.b32 "
+      "%r4, 4, 0, %p2;\n"
+      "add.u32 %r3, %r3, %r4; selp.b32 %r4, 8, 0, %p3; add.u32 %r3, %r3, %r4; cvta.to.shared.u64 %d3, %d2; cvt.u32.u64 "
+      "%r4, %d3;\n"
+      "sub.u32 %r4, %r4, %r6; add.u32 %r0, %r1, %r2; mad.lo.u32 %r0, %r0, 16, %r3; add.u32 %r0, %r0, %r4;",
+      64, 1, ".shared .u32 s[64];\n");
+  for (uint32_t i = 0; i < 64; ++i) EXPECT_EQ(result[i], 2 * i * 16 + 7);
+}
+
+TEST(Memory, NarrowLoadsExtend) {
+  const auto result = RunBody(
+      "st.shared.u32 [s], 0x8081ff80; ld.shared.s8 %r1, [s]; ld.shared.u8 %r2, [s+1]; ld.shared.s16 %r3, [s+2];\n"
+      "ld.shared.u16 %h1, [s]; cvt.u32.u16 %r4, %h1; xor.b32 %r0, %r1, %r2; xor.b32 %r0, %r0, %r3; xor.b32 %r0, %r0, "
+      "%r4;",
+      1, 1, ".shared .u32 s;\n");
+  EXPECT_EQ(result[0], 0xffffff80u ^ 0xffu ^ 0xffff8081u ^ 0xff80u);
+}
+
+TEST(Memory, FaultsSayWhere) {
+  Fault fault = FaultOf("setp.eq.u32 %p0, %r7, 37; mov.u64 %d1, 64; @%p0 ld.global.u32 %r0, [%d1];");
+  EXPECT_EQ(fault.kind, Fault::Kind::kIllegalAddress);
+  EXPECT_EQ(fault.thread[0], 37u);
+  EXPECT_EQ(fault.address, 64u);
+  EXPECT_FALSE(fault.write);
+  EXPECT_THAT(fault.instruction, HasSubstr("ld.global.u32 %r0, [%d1]"));
+  EXPECT_TRUE(fault.nearest.has_value());
+  EXPECT_EQ(FaultOf("st.shared.u32 [64], 1;").kind, Fault::Kind::kIllegalAddress);
+  EXPECT_EQ(FaultOf("st.global.u64 [%d0+4], %d0;", 1).kind, Fault::Kind::kMisaligned);
+  EXPECT_EQ(FaultOf("mov.u64 %d1, 12345; call %d1, P;\nP: .callprototype _ ();").kind, Fault::Kind::kInvalidPc);
+  EXPECT_EQ(FaultOf(".local .u32 l; mov.u64 %d1, l; cvta.local.u64 %d1, %d1; atom.add.u32 %r0, [%d1], 1;").kind,
+            Fault::Kind::kInvalidAddressSpace);
+}
+
+TEST(Memory, ReadOnlyAllocationsRefuseStores) {
+  Device device(0);
+  ASSERT_EQ(device.Load({Kernel("mov.b32 %r0, 1;")}), "");
+  alignas(256) static std::array<uint32_t, 64> constant{};
+  const auto address = reinterpret_cast<uint64_t>(constant.data());
+  ASSERT_TRUE(device.memory().Insert({address, address + 256, false}));
+  EXPECT_EQ(device.Run("k", {1, 1, 1}, {64, 1, 1}, Arguments().Add(address)).fault.kind, Fault::Kind::kIllegalAddress);
+}
+
+TEST(Calls, EndlessRecursionOverflowsTheStack) {
+  Device device(0);
+  ASSERT_EQ(device.Load({kHead + ".func f() { call f; ret; }\n.visible .entry k() { call f; ret; }"}), "");
+  EXPECT_EQ(device.Run("k", {1, 1, 1}, {32, 1, 1}, Arguments()).fault.kind, Fault::Kind::kStackOverflow);
+}
+
+TEST(Calls, RegistersArePassed) {
+  const auto result = RunBody("call (%r0), f, (%r7, 3);", 32, 1,
+                              ".func (.reg .b32 r) f(.reg .b32 a, .reg .b32 b) { mad.lo.u32 r, a, b, 1; ret; }\n");
+  for (uint32_t i = 0; i < 32; ++i) EXPECT_EQ(result[i], 3 * i + 1);
+}
+
+TEST(Calls, AllocaIsPerThread) {
+  const auto result = RunBody(
+      "stacksave.u64 %d1; mad.wide.u32 %d2, %r7, 8, 8; alloca.u64 %d3, %d2; st.local.u32 [%d3], %r7; bar.warp.sync "
+      "-1;\n"
+      "ld.local.u32 %r0, [%d3]; stackrestore.u64 %d1;");
+  for (uint32_t i = 0; i < 64; ++i) EXPECT_EQ(result[i], i);
+}
+
+TEST(Scheduling, CancelEndsAnEndlessKernel) {
+  Device device(2);
+  ASSERT_EQ(device.Load({Kernel("L: bra L;")}), "");
+  const uint64_t out = device.Allocate(4 * 64);
+  std::atomic<bool> cancel{false};
+  device.config.cancel = &cancel;
+  std::thread other([&] { cancel = true; });
+  const Outcome outcome = device.Run("k", {8, 1, 1}, {8, 1, 1}, Arguments().Add(out));
+  other.join();
+  EXPECT_EQ(outcome.fault.kind, Fault::Kind::kCancelled);
+}
+
+TEST(Scheduling, ALaterBlockCanReleaseAnEarlierOne) {
+  // Block 0 spins until block 7 has written, also with one thread.
+  Device device(0);
+  ASSERT_EQ(
+      device.Load(
+          {kHead +
+           ".visible .entry k(.param .u64 out) { .reg .pred %p; .reg .b32 %r<4>; .reg .b64 %d; ld.param.u64 %d, "
+           "[out];\n"
+           "mov.u32 %r0, %ctaid.x; setp.ne.u32 %p, %r0, 0; @%p bra W;\nL: ld.volatile.global.u32 %r1, [%d];\n"
+           "setp.eq.u32 %p, %r1, 0; @%p bra L;\nst.global.u32 [%d+4], %r1; ret;\nW: setp.ne.u32 %p, %r0, 7; @%p exit;\n"
+           "st.volatile.global.u32 [%d], 9; ret; }"}),
+      "");
+  const uint64_t out = device.Allocate(8);
+  ASSERT_TRUE(device.Run("k", {8, 1, 1}, {32, 1, 1}, Arguments().Add(out)).ok());
+  EXPECT_EQ(device.Download<uint32_t>(out, 2)[1], 9u);
+}
+
+TEST(Scheduling, LaunchesRunBesideEachOther) {
+  // The first launch waits for what the second writes.
+  Device device(1);
+  ASSERT_EQ(
+      device.Load(
+          {kHead +
+           ".visible .entry wait(.param .u64 f) { .reg .pred %p; .reg .b32 %r; .reg .b64 %d; ld.param.u64 %d, [f];\n"
+           "L: ld.acquire.gpu.global.u32 %r, [%d]; setp.eq.u32 %p, %r, 0; @%p bra L;\nret; }\n"
+           ".visible .entry set(.param .u64 f) { .reg .b64 %d; ld.param.u64 %d, [f]; st.release.gpu.global.u32 [%d], "
+           "1; ret; }"}),
+      "");
+  const uint64_t flag = device.Allocate(4);
+  const Arguments arguments = Arguments().Add(flag);
+  LaunchConfig wait = device.config;
+  wait.kernel = device.program().FindKernel("wait");
+  wait.grid = {64, 1, 1};
+  wait.block = {64, 1, 1};
+  wait.parameters = arguments.bytes();
+  wait.memory = &device.memory();
+  Outcome waited;
+  std::thread first([&] { waited = device.engine().Run(device.program(), wait); });
+  const Outcome set = device.Run("set", {1, 1, 1}, {1, 1, 1}, arguments);
+  first.join();
+  EXPECT_TRUE(set.ok());
+  EXPECT_TRUE(waited.ok()) << waited.fault.Text();
+}
+
+TEST(AllocationMap, FindsAndRefusesOverlap) {
+  AllocationMap map;
+  EXPECT_TRUE(map.Insert({100, 200}));
+  EXPECT_TRUE(map.Insert({200, 300}));
+  EXPECT_FALSE(map.Insert({150, 160}));
+  EXPECT_FALSE(map.Insert({50, 101}));
+  EXPECT_FALSE(map.Insert({60, 60}));
+  EXPECT_EQ(map.Find(199)->begin, 100u);
+  EXPECT_EQ(map.Find(200)->begin, 200u);
+  EXPECT_FALSE(map.Find(300).has_value());
+  EXPECT_EQ(map.Nearest(1000)->begin, 200u);
+  EXPECT_EQ(map.Nearest(0)->begin, 100u);
+  EXPECT_TRUE(map.Remove(100));
+  EXPECT_FALSE(map.Remove(100));
+  EXPECT_FALSE(map.Find(150).has_value());
+  EXPECT_EQ(map.size(), 1u);
+}
+
+TEST(DeviceHeap, MergesWhatIsFreed) {
+  DeviceHeap heap(0x1000, 256);
+  const uint64_t a = heap.Allocate(100);
+  const uint64_t b = heap.Allocate(1);
+  EXPECT_EQ(a, 0x1000u);
+  EXPECT_EQ(b, 0x1070u);
+  EXPECT_EQ(heap.Allocate(200), 0u);
+  EXPECT_EQ(heap.Allocate(0), 0u);
+  EXPECT_TRUE(heap.Free(a));
+  EXPECT_FALSE(heap.Free(a));
+  EXPECT_FALSE(heap.Free(0x1010));
+  EXPECT_TRUE(heap.Free(b));
+  EXPECT_EQ(heap.Allocate(256), 0x1000u);
+}
+
+}  // namespace
+}  // namespace hawser::exec
