@@ -45,9 +45,9 @@ int main() {
   CHECK(cuInit(0));
   CUdevice device;
   CHECK(cuDeviceGet(&device, 0));
-  char name[256];
-  CHECK(cuDeviceGetName(name, sizeof(name), device));
-  std::fprintf(stderr, "on %s\n", name);
+  char device_name[256];
+  CHECK(cuDeviceGetName(device_name, sizeof(device_name), device));
+  std::fprintf(stderr, "on %s\n", device_name);
   CUcontext context;
   CHECK(cuDevicePrimaryCtxRetain(&context, device));
   CHECK(cuCtxSetCurrent(context));
