@@ -93,8 +93,8 @@ static int split_select(void* state, hawser_decision* out) {
         continue;
       }
       out->who = t;
-      out->slice_ns = self->slice_ns * tenant->weight / 100u;
-      out->unit_ns = out->slice_ns; /* a group fills the slice */
+      out->unit_ns = self->slice_ns * tenant->weight / 100u; /* a group fills the slice, */
+      out->slice_ns = out->unit_ns - out->unit_ns / 8;       /* also one that was rounded down to whole threads */
       return HAWSER_SELECT_DECIDED;
     }
   }
