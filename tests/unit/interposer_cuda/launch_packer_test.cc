@@ -9,8 +9,8 @@
 namespace hawser::cu {
 namespace {
 
-struct Kernel : CUfunc_st {
-  Kernel(std::vector<uint32_t> at, std::vector<uint32_t> of) : CUfunc_st(Kind::kFunction) {
+struct Kernel : FunctionBase {
+  Kernel(std::vector<uint32_t> at, std::vector<uint32_t> of) : FunctionBase(Kind::kFunction) {
     offsets = std::move(at);
     sizes = std::move(of);
     for (size_t i = 0; i < offsets.size(); ++i) parameter_bytes = std::max(parameter_bytes, offsets[i] + sizes[i]);
