@@ -176,6 +176,7 @@ TEST(Experiments, DeviationShrinks) {
       const Distribution shared = Describe(Repeats(played.result));
       EXPECT_LE(shared.cv, 0.5 * fifo.cv)
           << scenario << " under " << policy << ": " << shared.cv << ", fifo " << fifo.cv;
+      EXPECT_LE(shared.max_ns / shared.min_ns, 1.2) << scenario << " under " << policy;
       RecordProperty(std::string(scenario) + "-" + policy, std::to_string(shared.cv / fifo.cv));
     }
   }
