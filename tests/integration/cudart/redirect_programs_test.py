@@ -31,7 +31,7 @@ class Redirection(unittest.TestCase):
         self.assertIn("passed", done.stdout)
 
     def test_a_library_opened_later(self):
-        plugin = FOLDER / "cudart_plugin.so"
+        plugin = FOLDER / "libcudart_plugin.so"
         before = digest(plugin)
         done = run(FOLDER / "cudart_plugin_host", plugin, HAWSER_LOG="info")
         self.passes(done)
