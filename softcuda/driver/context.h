@@ -112,7 +112,6 @@ class Context : public std::enable_shared_from_this<Context> {
 
   std::mutex heap_mutex_;
   std::unique_ptr<exec::DeviceHeap> heap_;
-  uint64_t heap_address_ = 0;
   bool heap_tried_ = false;
 };
 

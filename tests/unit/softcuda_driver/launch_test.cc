@@ -47,6 +47,30 @@ TEST_F(SoftLaunch, TakesPackedArguments) {
               cuLaunchKernel(Function("poke"), 1, 1, 1, 1, 1, 1, 0, nullptr, nullptr, nullptr));
 }
 
+TEST_F(SoftLaunch, TakesArgumentsOneByOneAsLongAgo) {
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wdeprecated-declarations"
+  CUdeviceptr out = Alloc(4);
+  const CUfunction poke = Function("poke");
+  EXPECT_CUDA(CUDA_SUCCESS, cuFuncSetBlockShape(poke, 1, 1, 1));
+  EXPECT_CUDA(CUDA_SUCCESS, cuParamSetSize(poke, 12));
+  EXPECT_CUDA(CUDA_SUCCESS, cuParamSetv(poke, 0, &out, sizeof(out)));
+  EXPECT_CUDA(CUDA_SUCCESS, cuParamSeti(poke, 8, 55));
+  EXPECT_CUDA(CUDA_SUCCESS, cuLaunchGrid(poke, 1, 1));
+  EXPECT_EQ(Read(out), 55U);
+  EXPECT_CUDA(CUDA_ERROR_INVALID_VALUE, cuFuncSetBlockShape(poke, 0, 1, 1));
+  EXPECT_CUDA(CUDA_ERROR_INVALID_VALUE, cuLaunchGrid(poke, 0, 1));
+#pragma GCC diagnostic pop
+}
+
+TEST_F(SoftLaunch, FunctionsStayInTheirContext) {
+  const CUfunction poke = Function("needs_shape");
+  CUcontext other = nullptr;
+  ASSERT_CUDA(CUDA_SUCCESS, cuCtxCreate(&other, nullptr, 0, 0));
+  EXPECT_CUDA(CUDA_ERROR_INVALID_HANDLE, cuLaunchKernel(poke, 1, 1, 1, 64, 1, 1, 0, nullptr, nullptr, nullptr));
+  ASSERT_CUDA(CUDA_SUCCESS, cuCtxDestroy(other));
+}
+
 TEST_F(SoftLaunch, ChecksItsArguments) {
   const CUfunction fail = Function("fail");
   const auto launch = [](CUfunction f, unsigned gx, unsigned gy, unsigned bx, unsigned by, unsigned bz,

@@ -114,6 +114,27 @@ TEST_F(SoftMemory, CopiesBoxes) {
   EXPECT_CUDA(CUDA_ERROR_INVALID_VALUE, cuMemcpy2D(&copy));
 }
 
+TEST_F(SoftMemory, CopiesBatches) {
+  const CUdeviceptr a = Alloc(64);
+  const CUdeviceptr b = Alloc(64);
+  const CUstream stream = Stream();
+  ASSERT_CUDA(CUDA_SUCCESS, cuMemsetD32(a, 3, 1));
+  ASSERT_CUDA(CUDA_SUCCESS, cuMemsetD32(a + 4, 4, 1));
+  CUdeviceptr to[] = {b + 8, b};
+  CUdeviceptr from[] = {a, a + 4};
+  size_t sizes[] = {4, 4};
+  CUmemcpyAttributes attributes{};
+  attributes.srcAccessOrder = CU_MEMCPY_SRC_ACCESS_ORDER_STREAM;
+  size_t index = 0;
+  EXPECT_CUDA(CUDA_SUCCESS, cuMemcpyBatchAsync(to, from, sizes, 2, &attributes, &index, 1, stream));
+  EXPECT_CUDA(CUDA_SUCCESS, cuStreamSynchronize(stream));
+  EXPECT_EQ(Read(b + 8), 3U);
+  EXPECT_EQ(Read(b), 4U);
+  sizes[1] = 100;  // Too far.
+  EXPECT_CUDA(CUDA_ERROR_INVALID_VALUE, cuMemcpyBatchAsync(to, from, sizes, 2, &attributes, &index, 1, stream));
+  EXPECT_CUDA(CUDA_ERROR_INVALID_VALUE, cuMemcpyBatchAsync(to, from, sizes, 0, &attributes, &index, 1, stream));
+}
+
 TEST_F(SoftMemory, PinnedAndRegisteredMemoryIsKnown) {
   void* pinned = nullptr;
   ASSERT_CUDA(CUDA_SUCCESS, cuMemHostAlloc(&pinned, 100, CU_MEMHOSTALLOC_DEVICEMAP));
@@ -278,6 +299,57 @@ TEST_F(SoftVirtualMemory, RefusesToShareWithOtherProcesses) {
 }
 
 class SoftArray : public ContextTest {};
+
+TEST_F(SoftArray, TexturesNameTheirMemory) {
+  CUDA_ARRAY_DESCRIPTOR shape{8, 8, CU_AD_FORMAT_FLOAT, 1};
+  CUarray array = nullptr;
+  ASSERT_CUDA(CUDA_SUCCESS, cuArrayCreate(&array, &shape));
+  CUDA_RESOURCE_DESC resource{};
+  resource.resType = CU_RESOURCE_TYPE_ARRAY;
+  resource.res.array.hArray = array;
+  CUDA_TEXTURE_DESC texture{};
+  texture.filterMode = CU_TR_FILTER_MODE_LINEAR;
+  CUtexObject object = 0;
+  ASSERT_CUDA(CUDA_SUCCESS, cuTexObjectCreate(&object, &resource, &texture, nullptr));
+  CUDA_TEXTURE_DESC back{};
+  EXPECT_CUDA(CUDA_SUCCESS, cuTexObjectGetTextureDesc(&back, object));
+  EXPECT_EQ(back.filterMode, CU_TR_FILTER_MODE_LINEAR);
+  EXPECT_CUDA(CUDA_ERROR_INVALID_VALUE, cuSurfObjectDestroy(object));  // It is a texture.
+  EXPECT_CUDA(CUDA_SUCCESS, cuTexObjectDestroy(object));
+  EXPECT_CUDA(CUDA_ERROR_INVALID_VALUE, cuTexObjectDestroy(object));
+  CUsurfObject surface = 0;
+  EXPECT_CUDA(CUDA_SUCCESS, cuSurfObjectCreate(&surface, &resource));
+  EXPECT_CUDA(CUDA_SUCCESS, cuSurfObjectDestroy(surface));
+  ASSERT_CUDA(CUDA_SUCCESS, cuArrayDestroy(array));
+  EXPECT_CUDA(CUDA_ERROR_INVALID_HANDLE, cuTexObjectCreate(&object, &resource, &texture, nullptr));
+  resource.resType = CU_RESOURCE_TYPE_LINEAR;
+  resource.res.linear.devPtr = Alloc(64);
+  resource.res.linear.format = CU_AD_FORMAT_FLOAT;
+  resource.res.linear.numChannels = 1;
+  resource.res.linear.sizeInBytes = 65;  // One more than there is.
+  EXPECT_CUDA(CUDA_ERROR_INVALID_VALUE, cuTexObjectCreate(&object, &resource, &texture, nullptr));
+  resource.res.linear.sizeInBytes = 64;
+  EXPECT_CUDA(CUDA_SUCCESS, cuTexObjectCreate(&object, &resource, &texture, nullptr));
+}
+
+TEST_F(SoftArray, MipmapsHalve) {
+  CUDA_ARRAY3D_DESCRIPTOR shape{};
+  shape.Width = 8;
+  shape.Height = 2;
+  shape.Format = CU_AD_FORMAT_UNSIGNED_INT8;
+  shape.NumChannels = 4;
+  CUmipmappedArray mipmap = nullptr;
+  ASSERT_CUDA(CUDA_SUCCESS, cuMipmappedArrayCreate(&mipmap, &shape, 10));
+  CUarray level = nullptr;
+  ASSERT_CUDA(CUDA_SUCCESS, cuMipmappedArrayGetLevel(&level, mipmap, 3));
+  CUDA_ARRAY_DESCRIPTOR small{};
+  EXPECT_CUDA(CUDA_SUCCESS, cuArrayGetDescriptor(&small, level));
+  EXPECT_EQ(small.Width, 1U);
+  EXPECT_EQ(small.Height, 1U);
+  EXPECT_CUDA(CUDA_ERROR_INVALID_VALUE, cuMipmappedArrayGetLevel(&level, mipmap, 4));
+  EXPECT_CUDA(CUDA_SUCCESS, cuMipmappedArrayDestroy(mipmap));
+  EXPECT_CUDA(CUDA_ERROR_INVALID_HANDLE, cuMipmappedArrayDestroy(mipmap));
+}
 
 TEST_F(SoftArray, HoldsTexels) {
   CUDA_ARRAY3D_DESCRIPTOR shape{};
