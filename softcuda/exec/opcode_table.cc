@@ -142,7 +142,5 @@ FunctionDecoder::Member FunctionDecoder::FindMember(std::string_view base) {
 
 // Families that are decoded elsewhere or not yet.
 bool FunctionDecoder::Mbarrier(const OpText&) { return Fail("not known"); }
-bool FunctionDecoder::Video(const OpText&) { return Fail("not known"); }
-bool FunctionDecoder::Matrix(const OpText&) { return Fail("not known"); }
 
 }  // namespace hawser::exec

@@ -333,6 +333,61 @@ TEST_P(CudaKernels, Transpose) {
   }
 }
 
+#if defined(__FLT16_MAX__)
+TEST_P(CudaKernels, WarpMatrix) {
+  std::vector<_Float16> a(256);
+  std::vector<_Float16> b(256);
+  for (size_t i = 0; i < 256; ++i) {
+    a[i] = static_cast<_Float16>(static_cast<float>(i % 13) - 6);
+    b[i] = static_cast<_Float16>(static_cast<float>(i % 7) * 0.5f - 1);
+  }
+  const uint64_t c = device_.Allocate(1024);
+  Run("wmma_kernel", {1, 1, 1}, {32, 1, 1}, Arguments().Add(device_.Upload(a)).Add(device_.Upload(b)).Add(c));
+  const auto result = device_.Download<float>(c, 256);
+  for (size_t y = 0; y < 16; ++y) {
+    for (size_t x = 0; x < 16; ++x) {
+      float sum = 1;
+      for (size_t k = 0; k < 16; ++k) sum += static_cast<float>(a[y * 16 + k]) * static_cast<float>(b[x * 16 + k]);
+      EXPECT_EQ(result[y * 16 + x], 2 * sum) << y << ", " << x;
+    }
+  }
+}
+#endif
+
+TEST_P(CudaKernels, PackedBytes) {
+  std::vector<unsigned> in(33);
+  for (auto& v : in) v = static_cast<unsigned>(random_());
+  const uint64_t out = device_.Allocate(4 * 32 * 6);
+  Run("bytes_kernel", {1, 1, 1}, {32, 1, 1}, Arguments().Add(device_.Upload(in)).Add(out));
+  const auto result = device_.Download<unsigned>(out, 32 * 6);
+  for (size_t i = 0; i < 32; ++i) {
+    unsigned differences = 0;
+    unsigned total = 0;
+    unsigned sums = 0;
+    int dot = 7;
+    for (unsigned k = 0; k < 32; k += 8) {
+      const int a = static_cast<int>(in[i] >> k & 255);
+      const int b = static_cast<int>(in[i + 1] >> k & 255);
+      differences |= static_cast<unsigned>(std::abs(a - b)) << k;
+      total += static_cast<unsigned>(std::abs(a - b));
+      sums |= static_cast<unsigned>((a + b) & 255) << k;
+      dot += static_cast<int8_t>(a) * static_cast<int8_t>(b);
+    }
+    const auto half = [&](unsigned shift) {
+      return static_cast<unsigned>(static_cast<uint16_t>(
+                 std::max(static_cast<int16_t>(in[i] >> shift), static_cast<int16_t>(in[i + 1] >> shift))))
+             << shift;
+    };
+    const unsigned* r = &result[i * 6];
+    EXPECT_EQ(r[0], differences) << i;
+    EXPECT_EQ(r[1], total) << i;
+    EXPECT_EQ(r[2], sums) << i;
+    EXPECT_EQ(r[3], half(0) | half(16)) << i;
+    EXPECT_EQ(r[4], total + 5) << i;
+    EXPECT_EQ(static_cast<int>(r[5]), dot) << i;
+  }
+}
+
 TEST_P(CudaKernels, OutOfBoundsIsReported) {
   std::vector<unsigned> in(100, 3);
   const uint64_t out = device_.Allocate(4 * 100);

@@ -4,6 +4,7 @@
 #include <cooperative_groups/reduce.h>
 #include <cuda_bf16.h>
 #include <cuda_fp16.h>
+#include <mma.h>
 
 #include <cassert>
 #include <cstdio>
@@ -241,6 +242,31 @@ __global__ void spin_for_warp(volatile int* flag, int* out) {
   } else if (threadIdx.x == blockDim.x - 1) {
     flag[blockIdx.x] = 5;
   }
+}
+
+__global__ void wmma_kernel(const __half* a, const __half* b, float* c) {
+  namespace wmma = nvcuda::wmma;
+  wmma::fragment<wmma::matrix_a, 16, 16, 16, __half, wmma::row_major> fa;
+  wmma::fragment<wmma::matrix_b, 16, 16, 16, __half, wmma::col_major> fb;
+  wmma::fragment<wmma::accumulator, 16, 16, 16, float> fc;
+  wmma::fill_fragment(fc, 1.0f);
+  wmma::load_matrix_sync(fa, a, 16);
+  wmma::load_matrix_sync(fb, b, 16);
+  wmma::mma_sync(fc, fa, fb, fc);
+  for (int i = 0; i < fc.num_elements; ++i) fc.x[i] *= 2;
+  wmma::store_matrix_sync(c, fc, 16, wmma::mem_row_major);
+}
+
+__global__ void bytes_kernel(const unsigned* in, unsigned* out) {
+  const unsigned a = in[threadIdx.x];
+  const unsigned b = in[threadIdx.x + 1];
+  unsigned* o = out + threadIdx.x * 6;
+  o[0] = __vabsdiffu4(a, b);
+  o[1] = __vsadu4(a, b);
+  o[2] = __vadd4(a, b);
+  o[3] = __vmaxs2(a, b);
+  asm("vabsdiff4.u32.u32.u32.add %0, %1, %2, %3;" : "=r"(o[4]) : "r"(a), "r"(b), "r"(5));
+  o[5] = static_cast<unsigned>(__dp4a(static_cast<int>(a), static_cast<int>(b), 7));
 }
 
 }  // extern "C"

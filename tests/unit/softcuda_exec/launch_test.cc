@@ -338,6 +338,57 @@ TEST(Scheduling, LaunchesRunBesideEachOther) {
   EXPECT_TRUE(waited.ok()) << waited.fault.Text();
 }
 
+TEST(Matrix, FragmentsOfLdmatrixMultiply) {
+  // A 16x16 and B 16x8, both row-major halves in shared memory; the result by the documented layout of the
+  // accumulators.
+  Device device(0);
+  ASSERT_EQ(
+      device.Load(
+          {kHead +
+           ".shared .align 16 .b8 sa[512]; .shared .align 16 .b8 sb[256];\n"
+           ".visible .entry k(.param .u64 a, .param .u64 b, .param .u64 c) {\n"
+           ".reg .b32 %r<20>; .reg .b64 %d<6>; .reg .f32 %f<4>;\n"
+           "ld.param.u64 %d0, [a]; ld.param.u64 %d1, [b]; ld.param.u64 %d2, [c]; mov.u32 %r0, %tid.x;\n"
+           "mad.wide.u32 %d0, %r0, 16, %d0; mad.wide.u32 %d1, %r0, 8, %d1; mov.u32 %r1, sa; mov.u32 %r2, sb;\n"
+           "mad.lo.u32 %r3, %r0, 16, %r1; ld.global.v2.u64 {%d3, %d4}, [%d0]; st.shared.v2.u64 [%r3], {%d3, %d4};\n"
+           "mad.lo.u32 %r3, %r0, 8, %r2; ld.global.u64 %d3, [%d1]; st.shared.u64 [%r3], %d3; bar.sync 0;\n"
+           // Lane l names row l % 16 of A, columns 8 * (l / 16); row l % 16 of B.
+           "and.b32 %r4, %r0, 15; shr.u32 %r5, %r0, 4; mad.lo.u32 %r6, %r4, 32, %r1; mad.lo.u32 %r6, %r5, 16, %r6;\n"
+           "mad.lo.u32 %r7, %r4, 16, %r2;\n"
+           "ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%r8, %r9, %r10, %r11}, [%r6];\n"
+           "ldmatrix.sync.aligned.m8n8.x2.trans.shared.b16 {%r12, %r13}, [%r7];\n"
+           "mov.f32 %f0, 0f3f800000; mov.f32 %f1, %f0; mov.f32 %f2, %f0; mov.f32 %f3, %f0;\n"
+           "mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%f0,%f1,%f2,%f3}, {%r8,%r9,%r10,%r11}, {%r12,%r13},\n"
+           " {%f0,%f1,%f2,%f3};\n"
+           // c0, c1 at row l / 4, columns 2 * (l % 4); c2, c3 eight rows below.
+           "shr.u32 %r4, %r0, 2; and.b32 %r5, %r0, 3; mad.lo.u32 %r6, %r4, 32, 0; mad.lo.u32 %r6, %r5, 8, %r6;\n"
+           "cvt.u64.u32 %d3, %r6; add.u64 %d2, %d2, %d3; st.global.v2.f32 [%d2], {%f0, %f1};\n"
+           "st.global.v2.f32 [%d2+256], {%f2, %f3}; ret; }"}),
+      "");
+  EXPECT_THAT(device.program().unsupported(), testing::IsEmpty());
+  // Halves of small integers: n is 0x3c00 for 1, 0x4000 for 2, 0xbc00 for -1, 0 for 0.
+  constexpr std::array<uint16_t, 4> kHalves{0x3c00, 0x4000, 0xbc00, 0x0000};
+  constexpr std::array<int, 4> kValues{1, 2, -1, 0};
+  std::vector<uint16_t> a(256);
+  std::vector<uint16_t> b(128);
+  const auto pick_a = [](size_t i) { return (i * 7 + i / 16) % 4; };
+  const auto pick_b = [](size_t i) { return (i * 5 + i / 8) % 4; };
+  for (size_t i = 0; i < a.size(); ++i) a[i] = kHalves[pick_a(i)];
+  for (size_t i = 0; i < b.size(); ++i) b[i] = kHalves[pick_b(i)];
+  const uint64_t c = device.Allocate(512);
+  const Outcome outcome =
+      device.Run("k", {1, 1, 1}, {32, 1, 1}, Arguments().Add(device.Upload(a)).Add(device.Upload(b)).Add(c));
+  ASSERT_TRUE(outcome.ok()) << outcome.fault.Text();
+  const auto result = device.Download<float>(c, 128);
+  for (size_t y = 0; y < 16; ++y) {
+    for (size_t x = 0; x < 8; ++x) {
+      int sum = 1;
+      for (size_t k = 0; k < 16; ++k) sum += kValues[pick_a(y * 16 + k)] * kValues[pick_b(k * 8 + x)];
+      EXPECT_EQ(result[y * 8 + x], static_cast<float>(sum)) << y << ", " << x;
+    }
+  }
+}
+
 TEST(AllocationMap, FindsAndRefusesOverlap) {
   AllocationMap map;
   EXPECT_TRUE(map.Insert({100, 200}));
