@@ -13,12 +13,14 @@
 #include <vector>
 
 #include "wire/sha256.h"
+#include "wire/socket.h"
 
 namespace hawser::server::slicing {
 namespace {
 
 using wire::Bytes;
 using wire::Code;
+using wire::Fd;
 using wire::Status;
 
 // The file: this, a count, the entries from the least to the most recently used (key, rate), and the first bytes of the
@@ -47,20 +49,6 @@ void Put(std::string* out, const T& value) {
   std::memcpy(raw, &value, sizeof(T));
   out->append(raw, sizeof(T));
 }
-
-class Fd {
- public:
-  explicit Fd(int fd) : fd_(fd) {}
-  ~Fd() {
-    if (fd_ >= 0) ::close(fd_);
-  }
-  Fd(const Fd&) = delete;
-  Fd& operator=(const Fd&) = delete;
-  int get() const { return fd_; }
-
- private:
-  const int fd_;
-};
 
 }  // namespace
 
@@ -207,7 +195,7 @@ Status KernelHistory::Save(const std::string& path) {
     good = ::write(file.get(), contents.data(), contents.size()) == static_cast<ssize_t>(contents.size());
   }
   if (good && ::rename(fresh.c_str(), path.c_str()) == 0) return {};
-  const Status status = Status::FromErrno("cannot write the kernel history " + path);
+  Status status = Status::FromErrno("cannot write the kernel history " + path);
   ::unlink(fresh.c_str());
   return status;
 }

@@ -5,7 +5,6 @@
 #define HAWSER_SERVER_BACKENDS_OPENCL_SLICING_KERNEL_HISTORY_H_
 
 #include <array>
-#include <compare>
 #include <cstddef>
 #include <cstdint>
 #include <map>
@@ -22,7 +21,8 @@ namespace hawser::server::slicing {
 /// kernel's name.
 struct KernelKey {
   std::array<std::byte, 16> bytes{};
-  auto operator<=>(const KernelKey&) const = default;
+  bool operator==(const KernelKey& other) const { return bytes == other.bytes; }
+  bool operator<(const KernelKey& other) const { return bytes < other.bytes; }
 
   /// `program` as ProgramHash() gives it.
   static KernelKey Of(std::string_view device, std::string_view program, std::string_view kernel);
