@@ -12,6 +12,7 @@
 #include <type_traits>
 #include <vector>
 
+#include "proto/cuda/visit.h"
 #include "proto/opencl/visit.h"
 #include "proto/session/visit.h"
 #include "wire/codec.h"
