@@ -111,7 +111,7 @@ int64_t Unavailable() { return 35; }
 // Our runtime lies beside this library.
 std::string RuntimePath(int major) {
   Dl_info info{};
-  const std::string name = "libcudart.so." + std::to_string(major);
+  std::string name = "libcudart.so." + std::to_string(major);
   if (dladdr(reinterpret_cast<void*>(&hawser_redirect_first), &info) == 0 || info.dli_fname == nullptr) return name;
   const char* slash = std::strrchr(info.dli_fname, '/');
   return slash == nullptr ? name : std::string(info.dli_fname, slash + 1) + name;
