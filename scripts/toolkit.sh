@@ -51,3 +51,28 @@ ensure_toolkit() {
   rm -rf "$work"
   installed_toolkit >/dev/null || die "the CUDA toolkit in $target does not run: $("$target/bin/nvcc" --version 2>&1 | tail -n 1)"
 }
+
+# numba-cuda, a compiler from Python to PTX whose own tests are run (tests/foreign/numba_suite.py), under build/foreign/numba.
+# Without nvJitLink, on purpose. Without a network those tests are skipped and say so.
+numba_packages=(
+  numba-cuda==0.30.4 numba==0.68.1 llvmlite==0.50.0 numpy==2.4.6 packaging==26.3 cuda-core==1.2.2 cuda-bindings==13.5.0
+  pytest==9.2.0 iniconfig==2.3.1 pluggy==1.7.0 pygments==2.21.0 psutil==7.2.2 filecheck==1.0.6
+  cuda-pathfinder==1.9.0 nvidia-nvvm==13.5.37 nvidia-cuda-nvrtc==13.5.37 nvidia-cuda-runtime==13.5.37 nvidia-cuda-cccl==13.3.5.0.6
+)
+ensure_numba() {
+  local target=$HAWSER_ROOT/build/foreign/numba work
+  # The list is its own stamp: another list, another folder's worth.
+  [[ -f $target/.packages && $(<"$target/.packages") == "${numba_packages[*]}" ]] && return 0
+  mkdir -p "$HAWSER_ROOT/build/foreign"
+  work=$(mktemp -d "$HAWSER_ROOT/build/foreign/numba.XXXXXX")
+  # --target: nothing of the system's Python is touched.
+  if python3 -m pip install --quiet --disable-pip-version-check --no-deps --only-binary :all: --no-compile \
+    --target "$work/site" "${numba_packages[@]}" >"$work/log" 2>&1 </dev/null; then
+    printf '%s\n' "${numba_packages[*]}" >"$work/site/.packages"
+    rm -rf "$target"
+    mv "$work/site" "$target"
+  else
+    say "note: numba-cuda could not be fetched ($(tail -n 1 "$work/log")); its tests will be skipped."
+  fi
+  rm -rf "$work"
+}
