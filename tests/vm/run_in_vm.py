@@ -28,25 +28,25 @@ MODULES = ["virtio_pci", "9pnet_virtio", "9p", "overlay"]
 EXIT_LINE = "hawser-vm-exit: "
 
 INIT = """#!/bin/busybox sh
-/bin/busybox mkdir -p /proc /sys /dev /below /above /root
+/bin/busybox mkdir -p /proc /sys /dev /below /above /top
 /bin/busybox mount -t proc proc /proc
 /bin/busybox mount -t devtmpfs dev /dev
 for module in $(/bin/busybox cat /modules); do /bin/busybox insmod "/lib/$module" 2>/dev/null; done
 /bin/busybox mount -t 9p -o trans=virtio,version=9p2000.L,ro,cache=loose,msize=1048576 host /below || echo "hawser-vm: no 9p"
 /bin/busybox mount -t tmpfs -o size=80% memory /above
 /bin/busybox mkdir -p /above/files /above/work
-/bin/busybox mount -t overlay -o lowerdir=/below,upperdir=/above/files,workdir=/above/work over /root
-for place in proc sys dev tmp run; do /bin/busybox mkdir -p /root/$place; done
-/bin/busybox mount -t tmpfs tmp /root/tmp
-/bin/busybox mount -t tmpfs run /root/run
-/bin/busybox mount -t sysfs sys /root/sys
-/bin/busybox mount --move /dev /root/dev
-/bin/busybox mkdir -p /root/dev/shm /root/dev/pts
-/bin/busybox mount -t tmpfs shm /root/dev/shm
-/bin/busybox mount --move /proc /root/proc
-/bin/busybox cp /command /root/run/hawser-command
+/bin/busybox mount -t overlay -o lowerdir=/below,upperdir=/above/files,workdir=/above/work over /top
+for place in proc sys dev tmp run; do /bin/busybox mkdir -p /top/$place; done
+/bin/busybox mount -t tmpfs tmp /top/tmp
+/bin/busybox mount -t tmpfs run /top/run
+/bin/busybox mount -t sysfs sys /top/sys
+/bin/busybox mount --move /dev /top/dev
+/bin/busybox mkdir -p /top/dev/shm /top/dev/pts
+/bin/busybox mount -t tmpfs shm /top/dev/shm
+/bin/busybox mount --move /proc /top/proc
+/bin/busybox cp /command /top/run/hawser-command
 /bin/busybox ifconfig lo 127.0.0.1 up
-exec /bin/busybox switch_root /root /bin/sh /run/hawser-command
+exec /bin/busybox switch_root /top /bin/sh /run/hawser-command
 """
 
 
@@ -150,7 +150,7 @@ def main():
         fail("there is no kernel with modules here (package linux-image-amd64), and none could be fetched")
 
     environment = {k: v for k, v in os.environ.items() if k.startswith(("HAWSER_", "OCL_", "POCL_", "LD_", "CUDA_"))}
-    lines = ["export PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin HOME=/root"]
+    lines = ["export PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin HOME=/tmp"]
     lines += [f"export {k}={shlex.quote(v)}" for k, v in environment.items()]
     lines += [f"cd {shlex.quote(os.getcwd())}", shlex.join(program), f'echo "{EXIT_LINE}$?"', "sync",
               "echo 1 > /proc/sys/kernel/sysrq; echo o > /proc/sysrq-trigger; sleep 60"]
