@@ -1,0 +1,336 @@
+// SPDX-License-Identifier: Apache-2.0
+// Beyond the basics: captures with pageable memory, explicit graphs, 2D copies and arrays, pools, virtual memory
+// management, managed memory, host functions, queries, the linker, and a process that forks.
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cstddef>
+#include <numeric>
+#include <vector>
+
+#include "tests/integration/cuda_fixture.h"
+
+namespace hawser {
+namespace {
+
+constexpr uint32_t kCount = 4096;
+constexpr size_t kBytes = kCount * sizeof(uint32_t);
+
+class CudaFeatures : public CudaTest {
+ protected:
+  void SetUp() override {
+    CudaTest::SetUp();
+    HAWSER_CU(cuStreamCreate(&stream_, CU_STREAM_NON_BLOCKING));
+    HAWSER_CU(cuStreamCreate(&other_, CU_STREAM_NON_BLOCKING));
+    HAWSER_CU(cuEventCreate(&event_, CU_EVENT_DISABLE_TIMING));
+    HAWSER_CU(cuMemAlloc(&memory_, kBytes));
+    source_.resize(kCount);
+    std::iota(source_.begin(), source_.end(), 1u);
+    result_.resize(kCount);
+  }
+  bool ResultIs(uint32_t times, uint32_t plus) const {
+    for (uint32_t i = 0; i < kCount; ++i) {
+      if (result_[i] != (i + 1) * times + plus) return false;
+    }
+    return true;
+  }
+
+  CUstream stream_ = nullptr;
+  CUstream other_ = nullptr;
+  CUevent event_ = nullptr;
+  CUdeviceptr memory_ = 0;
+  std::vector<uint32_t> source_;
+  std::vector<uint32_t> result_;
+};
+
+void CUDA_CB Count(void* data) { static_cast<std::atomic<int>*>(data)->fetch_add(1); }
+
+TEST_F(CudaFeatures, HostFunctionsRunInStreamOrder) {
+  std::atomic<int> count{0};
+  for (int i = 0; i < 10; ++i) HAWSER_CU(cuLaunchHostFunc(stream_, Count, &count));
+  HAWSER_CU(cuStreamSynchronize(stream_));
+  EXPECT_EQ(count.load(), 10);
+}
+
+TEST_F(CudaFeatures, QueriesEndWithSuccess) {
+  CUfunction add = Function("add");
+  HAWSER_CU(LaunchAdd(add, memory_, kCount, 1, stream_));
+  HAWSER_CU(cuEventRecord(event_, stream_));
+  CUresult state = CUDA_ERROR_NOT_READY;
+  while (state == CUDA_ERROR_NOT_READY) state = cuEventQuery(event_);
+  EXPECT_EQ(state, CUDA_SUCCESS);
+  state = CUDA_ERROR_NOT_READY;
+  while (state == CUDA_ERROR_NOT_READY) state = cuStreamQuery(stream_);
+  EXPECT_EQ(state, CUDA_SUCCESS);
+}
+
+TEST_F(CudaFeatures, AGraphReadsPageableMemoryWhenItRuns) {
+  CUfunction add = Function("add");
+  std::atomic<int> count{0};
+  HAWSER_CU(cuStreamBeginCapture(stream_, CU_STREAM_CAPTURE_MODE_THREAD_LOCAL));
+  CUstreamCaptureStatus status{};
+  HAWSER_CU(cuStreamIsCapturing(stream_, &status));
+  EXPECT_EQ(status, CU_STREAM_CAPTURE_STATUS_ACTIVE);
+  HAWSER_CU(cuMemcpyHtoDAsync(memory_, source_.data(), kBytes, stream_));
+  HAWSER_CU(LaunchAdd(add, memory_, kCount, 1, stream_));
+  // Over to another stream and back.
+  HAWSER_CU(cuEventRecord(event_, stream_));
+  HAWSER_CU(cuStreamWaitEvent(other_, event_, 0));
+  HAWSER_CU(LaunchAdd(add, memory_, kCount, 1, other_));
+  HAWSER_CU(cuEventRecord(event_, other_));
+  HAWSER_CU(cuStreamWaitEvent(stream_, event_, 0));
+  HAWSER_CU(cuMemcpyDtoHAsync(result_.data(), memory_, kBytes, stream_));
+  HAWSER_CU(cuLaunchHostFunc(stream_, Count, &count));
+  CUgraph graph = nullptr;
+  HAWSER_CU(cuStreamEndCapture(stream_, &graph));
+  size_t nodes = 0;
+  HAWSER_CU(cuGraphGetNodes(graph, nullptr, &nodes));
+  EXPECT_EQ(nodes, 5u);
+  CUgraphExec exec = nullptr;
+  HAWSER_CU(cuGraphInstantiateWithFlags(&exec, graph, 0));
+  for (uint32_t round = 1; round <= 3; ++round) {
+    for (uint32_t i = 0; i < kCount; ++i) source_[i] = (i + 1) * round;
+    std::fill(result_.begin(), result_.end(), 0u);
+    HAWSER_CU(cuGraphLaunch(exec, stream_));
+    HAWSER_CU(cuStreamSynchronize(stream_));
+    EXPECT_TRUE(ResultIs(round, 2)) << "round " << round;
+    EXPECT_EQ(count.load(), static_cast<int>(round));
+  }
+  HAWSER_CU(cuGraphExecDestroy(exec));
+  HAWSER_CU(cuGraphDestroy(graph));
+}
+
+TEST_F(CudaFeatures, WaitingForACapturedStreamBreaksTheCapture) {
+  HAWSER_CU(cuStreamBeginCapture(stream_, CU_STREAM_CAPTURE_MODE_THREAD_LOCAL));
+  EXPECT_EQ(cuStreamSynchronize(stream_), CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED);
+  CUgraph graph = nullptr;
+  EXPECT_EQ(cuStreamEndCapture(stream_, &graph), CUDA_ERROR_STREAM_CAPTURE_INVALIDATED);
+  EXPECT_EQ(graph, nullptr);
+  HAWSER_CU(cuStreamSynchronize(stream_));  // The stream goes on as before.
+}
+
+TEST_F(CudaFeatures, NodesOneByOne) {
+  CUfunction add = Function("add");
+  CUgraph graph = nullptr;
+  HAWSER_CU(cuGraphCreate(&graph, 0));
+  CUDA_MEMSET_NODE_PARAMS fill{};
+  fill.dst = memory_;
+  fill.elementSize = 4;
+  fill.value = 7;
+  fill.width = kCount;
+  fill.height = 1;
+  CUgraphNode first = nullptr;
+  HAWSER_CU(cuGraphAddMemsetNode(&first, graph, nullptr, 0, &fill, context_));
+  uint32_t count = kCount;
+  uint32_t value = 1;
+  void* parameters[] = {&memory_, &count, &value};
+  CUDA_KERNEL_NODE_PARAMS kernel{};
+  kernel.func = add;
+  kernel.gridDimX = kCount / 128;
+  kernel.gridDimY = kernel.gridDimZ = 1;
+  kernel.blockDimX = 128;
+  kernel.blockDimY = kernel.blockDimZ = 1;
+  kernel.kernelParams = parameters;
+  CUgraphNode second = nullptr;
+  HAWSER_CU(cuGraphAddKernelNode(&second, graph, &first, 1, &kernel));
+  CUDA_MEMCPY3D copy{};
+  copy.srcMemoryType = CU_MEMORYTYPE_DEVICE;
+  copy.srcDevice = memory_;
+  copy.dstMemoryType = CU_MEMORYTYPE_HOST;
+  copy.dstHost = result_.data();
+  copy.WidthInBytes = kBytes;
+  copy.Height = copy.Depth = 1;
+  CUgraphNode third = nullptr;
+  HAWSER_CU(cuGraphAddMemcpyNode(&third, graph, &second, 1, &copy, context_));
+  size_t edges = 0;
+  HAWSER_CU(cuGraphGetEdges(graph, nullptr, nullptr, nullptr, &edges));
+  EXPECT_EQ(edges, 2u);
+  CUgraphNodeType type{};
+  HAWSER_CU(cuGraphNodeGetType(second, &type));
+  EXPECT_EQ(type, CU_GRAPH_NODE_TYPE_KERNEL);
+  CUgraphExec exec = nullptr;
+  HAWSER_CU(cuGraphInstantiate(&exec, graph, 0));
+  HAWSER_CU(cuGraphLaunch(exec, stream_));
+  HAWSER_CU(cuStreamSynchronize(stream_));
+  EXPECT_EQ(std::count(result_.begin(), result_.end(), 8u), kCount);
+  value = 5;
+  HAWSER_CU(cuGraphExecKernelNodeSetParams(exec, second, &kernel));
+  HAWSER_CU(cuGraphLaunch(exec, stream_));
+  HAWSER_CU(cuStreamSynchronize(stream_));
+  EXPECT_EQ(std::count(result_.begin(), result_.end(), 12u), kCount);
+  HAWSER_CU(cuGraphExecDestroy(exec));
+  HAWSER_CU(cuGraphDestroy(graph));
+}
+
+TEST_F(CudaFeatures, TwoDimensionalCopiesTouchTheirRectangleAlone) {
+  constexpr size_t kPitch = 120;
+  std::vector<unsigned char> from(kPitch * 60);
+  std::vector<unsigned char> to(from.size());
+  for (size_t i = 0; i < from.size(); ++i) from[i] = static_cast<unsigned char>(i * 7 + 1);
+  CUdeviceptr rows = 0;
+  size_t pitch = 0;
+  HAWSER_CU(cuMemAllocPitch(&rows, &pitch, 100, 50, 4));
+  CUDA_MEMCPY2D up{};
+  up.srcMemoryType = CU_MEMORYTYPE_HOST;
+  up.srcHost = from.data();
+  up.srcPitch = kPitch;
+  up.srcXInBytes = 3;
+  up.srcY = 2;
+  up.dstMemoryType = CU_MEMORYTYPE_DEVICE;
+  up.dstDevice = rows;
+  up.dstPitch = pitch;
+  up.WidthInBytes = 100;
+  up.Height = 50;
+  HAWSER_CU(cuMemcpy2D(&up));
+  CUDA_MEMCPY2D down{};
+  down.srcMemoryType = CU_MEMORYTYPE_DEVICE;
+  down.srcDevice = rows;
+  down.srcPitch = pitch;
+  down.dstMemoryType = CU_MEMORYTYPE_HOST;
+  down.dstHost = to.data();
+  down.dstPitch = kPitch;
+  down.dstXInBytes = 3;
+  down.dstY = 2;
+  down.WidthInBytes = 100;
+  down.Height = 50;
+  HAWSER_CU(cuMemcpy2D(&down));
+  for (size_t i = 0; i < to.size(); ++i) {
+    const size_t x = i % kPitch;
+    const size_t y = i / kPitch;
+    const bool inside = x >= 3 && x < 103 && y >= 2 && y < 52;
+    ASSERT_EQ(to[i], inside ? from[i] : 0) << x << ", " << y;
+  }
+}
+
+TEST_F(CudaFeatures, ArraysGiveBackWhatTheyWereGiven) {
+  CUDA_ARRAY_DESCRIPTOR descriptor{64, 64, CU_AD_FORMAT_UNSIGNED_INT32, 1};
+  CUarray array = nullptr;
+  HAWSER_CU(cuArrayCreate(&array, &descriptor));
+  CUDA_MEMCPY2D up{};
+  up.srcMemoryType = CU_MEMORYTYPE_HOST;
+  up.srcHost = source_.data();
+  up.srcPitch = 256;
+  up.dstMemoryType = CU_MEMORYTYPE_ARRAY;
+  up.dstArray = array;
+  up.WidthInBytes = 256;
+  up.Height = 64;
+  HAWSER_CU(cuMemcpy2D(&up));
+  CUDA_MEMCPY2D down{};
+  down.srcMemoryType = CU_MEMORYTYPE_ARRAY;
+  down.srcArray = array;
+  down.dstMemoryType = CU_MEMORYTYPE_HOST;
+  down.dstHost = result_.data();
+  down.dstPitch = 256;
+  down.WidthInBytes = 256;
+  down.Height = 64;
+  HAWSER_CU(cuMemcpy2D(&down));
+  EXPECT_EQ(result_, source_);
+  CUDA_ARRAY_DESCRIPTOR told{};
+  HAWSER_CU(cuArrayGetDescriptor(&told, array));
+  EXPECT_EQ(told.Width, 64u);
+  HAWSER_CU(cuArrayDestroy(array));
+}
+
+TEST_F(CudaFeatures, StreamOrderedMemory) {
+  CUdeviceptr pooled = 0;
+  HAWSER_CU(cuMemAllocAsync(&pooled, kBytes, stream_));
+  HAWSER_CU(cuMemsetD32Async(pooled, 9, kCount, stream_));
+  HAWSER_CU(cuMemcpyDtoHAsync(result_.data(), pooled, kBytes, stream_));
+  HAWSER_CU(cuMemFreeAsync(pooled, stream_));
+  HAWSER_CU(cuStreamSynchronize(stream_));
+  EXPECT_EQ(std::count(result_.begin(), result_.end(), 9u), kCount);
+  EXPECT_EQ(cuMemFreeAsync(pooled, stream_), CUDA_ERROR_INVALID_VALUE);
+  CUmemoryPool pool = nullptr;
+  HAWSER_CU(cuDeviceGetDefaultMemPool(&pool, device_));
+  cuuint64_t threshold = 1 << 20;
+  cuuint64_t told = 0;
+  HAWSER_CU(cuMemPoolSetAttribute(pool, CU_MEMPOOL_ATTR_RELEASE_THRESHOLD, &threshold));
+  HAWSER_CU(cuMemPoolGetAttribute(pool, CU_MEMPOOL_ATTR_RELEASE_THRESHOLD, &told));
+  EXPECT_EQ(told, threshold);
+}
+
+TEST_F(CudaFeatures, VirtualMemory) {
+  CUmemAllocationProp properties{};
+  properties.type = CU_MEM_ALLOCATION_TYPE_PINNED;
+  properties.location = {CU_MEM_LOCATION_TYPE_DEVICE, device_};
+  size_t unit = 0;
+  HAWSER_CU(cuMemGetAllocationGranularity(&unit, &properties, CU_MEM_ALLOC_GRANULARITY_MINIMUM));
+  CUdeviceptr range = 0;
+  CUmemGenericAllocationHandle physical = 0;
+  HAWSER_CU(cuMemAddressReserve(&range, 2 * unit, 0, 0, 0));
+  HAWSER_CU(cuMemCreate(&physical, unit, &properties, 0));
+  HAWSER_CU(cuMemMap(range, unit, 0, physical, 0));
+  const CUmemAccessDesc access{properties.location, CU_MEM_ACCESS_FLAGS_PROT_READWRITE};
+  HAWSER_CU(cuMemSetAccess(range, unit, &access, 1));
+  HAWSER_CU(cuMemsetD32(range, 3, 16));
+  HAWSER_CU(cuMemcpyDtoH(result_.data(), range, 64));
+  EXPECT_EQ(std::count(result_.begin(), result_.begin() + 16, 3u), 16);
+  unsigned kind = 0;
+  HAWSER_CU(cuPointerGetAttribute(&kind, CU_POINTER_ATTRIBUTE_MEMORY_TYPE, range + 8));
+  EXPECT_EQ(kind, CU_MEMORYTYPE_DEVICE);
+  HAWSER_CU(cuMemUnmap(range, unit));
+  HAWSER_CU(cuMemRelease(physical));
+  HAWSER_CU(cuMemAddressFree(range, 2 * unit));
+}
+
+TEST_F(CudaFeatures, ManagedMemoryIsOneForBothSides) {
+  CUdeviceptr managed = 0;
+  const CUresult made = cuMemAllocManaged(&managed, kBytes, CU_MEM_ATTACH_GLOBAL);
+  if (made == CUDA_ERROR_NOT_SUPPORTED) GTEST_SKIP() << "managed memory needs a server that shares its memory (shm)";
+  HAWSER_CU(made);
+  auto* numbers = reinterpret_cast<uint32_t*>(managed);
+  std::iota(numbers, numbers + kCount, 1u);
+  HAWSER_CU(LaunchAdd(Function("add"), managed, kCount, 1, stream_));
+  HAWSER_CU(cuStreamSynchronize(stream_));
+  std::copy(numbers, numbers + kCount, result_.begin());
+  EXPECT_TRUE(ResultIs(1, 1));
+  HAWSER_CU(cuMemFree(managed));
+}
+
+TEST_F(CudaFeatures, TenThousandLaunchesAllHappen) {
+  CUfunction add = Function("add");
+  HAWSER_CU(cuMemsetD32(memory_, 0, kCount));
+  HAWSER_CU(cuCtxSynchronize());
+  for (int i = 0; i < 10000; ++i) HAWSER_CU(LaunchAdd(add, memory_, 32, 1, stream_));
+  HAWSER_CU(cuStreamSynchronize(stream_));
+  HAWSER_CU(cuMemcpyDtoH(result_.data(), memory_, 4));
+  EXPECT_EQ(result_[0], 10000u);
+}
+
+TEST_F(CudaFeatures, TheLinkersResultCanBeLoaded) {
+  CUlinkState linker = nullptr;
+  HAWSER_CU(cuLinkCreate(0, nullptr, nullptr, &linker));
+  const std::string text = Kernels();
+  std::vector<char> bytes(text.c_str(), text.c_str() + text.size() + 1);
+  HAWSER_CU(cuLinkAddData(linker, CU_JIT_INPUT_PTX, bytes.data(), bytes.size(), "kernels.ptx", 0, nullptr, nullptr));
+  void* image = nullptr;
+  size_t size = 0;
+  HAWSER_CU(cuLinkComplete(linker, &image, &size));
+  CUmodule module = nullptr;
+  HAWSER_CU(cuModuleLoadData(&module, image));
+  HAWSER_CU(cuLinkDestroy(linker));
+  CUfunction add = nullptr;
+  HAWSER_CU(cuModuleGetFunction(&add, module, "add"));
+  HAWSER_CU(cuMemcpyHtoD(memory_, source_.data(), kBytes));
+  HAWSER_CU(LaunchAdd(add, memory_, kCount, 4, nullptr));
+  HAWSER_CU(cuMemcpyDtoH(result_.data(), memory_, kBytes));
+  EXPECT_TRUE(ResultIs(1, 4));
+}
+
+TEST_F(CudaFeatures, AChildOfForkHasNoCuda) {
+  const pid_t child = fork();
+  ASSERT_GE(child, 0);
+  if (child == 0) {
+    int count = 0;
+    _exit(cuInit(0) == CUDA_ERROR_NOT_INITIALIZED && cuDeviceGetCount(&count) == CUDA_ERROR_NOT_INITIALIZED ? 0 : 1);
+  }
+  int status = -1;
+  ASSERT_EQ(waitpid(child, &status, 0), child);
+  EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0) << status;
+  HAWSER_CU(cuCtxSynchronize());  // The parent does not mind.
+}
+
+}  // namespace
+}  // namespace hawser
