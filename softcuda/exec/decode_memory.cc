@@ -261,7 +261,9 @@ bool FunctionDecoder::Fence(const OpText&) {
 
 bool FunctionDecoder::CpAsync(const OpText& op) {
   if (op.Has("commit_group") || op.Has("wait_group") || op.Has("wait_all")) return true;  // Copies are done at once.
-  if (op.Has("bulk") || op.Has("mbarrier") || !op.Has("global")) return Fail("this form of asynchronous copy");
+  if (op.modifier(1) == "mbarrier") return Mbarrier(op);
+  if (op.Has("bulk")) return BulkCopyOp(op);
+  if (!op.Has("global")) return Fail("this form of asynchronous copy");
   if (!Need(3, 5)) return false;
   Insn insn = NewInsn();
   Insn from = NewInsn();

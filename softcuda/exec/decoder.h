@@ -144,6 +144,7 @@ class FunctionDecoder {
   bool Fence(const OpText& op);
   bool CpAsync(const OpText& op);
   bool Mbarrier(const OpText& op);
+  bool BulkCopyOp(const OpText& op);
   bool StackOp(const OpText& op);
   bool Bra(const OpText& op);
   bool Brx(const OpText& op);

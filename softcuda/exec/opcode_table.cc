@@ -140,7 +140,4 @@ FunctionDecoder::Member FunctionDecoder::FindMember(std::string_view base) {
   return it == kMembers->end() ? nullptr : it->second;
 }
 
-// Families that are decoded elsewhere or not yet.
-bool FunctionDecoder::Mbarrier(const OpText&) { return Fail("not known"); }
-
 }  // namespace hawser::exec

@@ -338,6 +338,34 @@ TEST(Scheduling, LaunchesRunBesideEachOther) {
   EXPECT_TRUE(waited.ok()) << waited.fault.Text();
 }
 
+TEST(Mbarrier, PhasesOfArrivals) {
+  // All threads arrive, then wait for the phase; twice, by token and by parity.
+  const auto result = RunBody(
+      "mov.u32 %r1, bar; setp.ne.u32 %p0, %r7, 0; @!%p0 mbarrier.init.shared.b64 [%r1], 64; bar.sync 0;\n"
+      "mad.lo.u32 %r2, %r7, 4, 0; mov.u32 %r3, s; add.u32 %r3, %r3, %r2; add.u32 %r4, %r7, 5; st.shared.u32 [%r3], "
+      "%r4;\n"
+      "mbarrier.arrive.shared.b64 %d1, [%r1];\nW: mbarrier.test_wait.shared.b64 %p1, [%r1], %d1; @!%p1 bra W;\n"
+      "xor.b32 %r2, %r2, 252; mov.u32 %r3, s; add.u32 %r3, %r3, %r2; ld.shared.u32 %r0, [%r3];\n"
+      "mbarrier.arrive.shared.b64 _, [%r1];\nV: mbarrier.try_wait.parity.shared.b64 %p1, [%r1], 1; @!%p1 bra "
+      "V;\nadd.u32 %r0, %r0, 100;",
+      64, 1, ".shared .b64 bar; .shared .u32 s[64];\n");
+  for (uint32_t i = 0; i < 64; ++i) EXPECT_EQ(result[i], (i ^ 63) + 105) << i;
+}
+
+TEST(Mbarrier, CopiesCompleteThem) {
+  const auto result = RunBody(
+      "st.global.u32 [%d0], %r7; membar.gl; bar.sync 0; mov.u32 %r1, bar; mov.u32 %r3, s; setp.ne.u32 %p0, %r7, 0; "
+      "@%p0 bra W;\n"
+      "mbarrier.init.shared.b64 [%r1], 1; mbarrier.arrive.expect_tx.shared.b64 %d1, [%r1], 256;\n"
+      "cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%r3], [%d0], 256, [%r1];\n"
+      "W: bar.sync 0;\nV: mbarrier.try_wait.parity.shared.b64 %p1, [%r1], 0; @!%p1 bra V;\n"
+      "mad.lo.u32 %r3, %r7, 4, %r3; ld.shared.u32 %r0, [%r3]; add.u32 %r0, %r0, 1000;\n"
+      "mov.b32 %r5, 0; cp.async.ca.shared.global [%r3], [%d0], 4, %r5; cp.async.commit_group; cp.async.wait_group 0;\n"
+      "ld.shared.u32 %r5, [%r3]; add.u32 %r0, %r0, %r5;",
+      64, 1, ".shared .b64 bar; .shared .align 16 .u32 s[64];\n");
+  for (uint32_t i = 0; i < 64; ++i) EXPECT_EQ(result[i], i + 1000) << i;
+}
+
 TEST(Matrix, FragmentsOfLdmatrixMultiply) {
   // A 16x16 and B 16x8, both row-major halves in shared memory; the result by the documented layout of the
   // accumulators.

@@ -1,0 +1,277 @@
+// SPDX-License-Identifier: Apache-2.0
+// mbarrier objects and the bulk copies that complete them (PTX ISA 9.7.13.15, 9.7.9.25). A copy is done when its
+// instruction is.
+//
+// The 64-bit object is opaque to programs; ours: bits 0-19 arrivals still to come, 20-39 arrivals of a phase, 40-62
+// bytes still to come (biased), 63 parity of the phase. A block runs on one thread, so nothing here is atomic.
+#include <algorithm>
+#include <bit>
+#include <cstring>
+
+#include "softcuda/exec/decoder.h"
+#include "softcuda/exec/warp.h"
+
+namespace hawser::exec {
+namespace {
+
+using ptx::Space;
+using ptx::Type;
+
+enum BarrierOp : uint8_t {
+  kInit,
+  kInval,
+  kArrive,
+  kArriveDrop,
+  kExpect,
+  kCompleteTx,
+  kTestWait,
+  kPending,
+  kAsyncArrive
+};
+constexpr uint32_t kFlagParity = 32;
+constexpr uint32_t kFlagExpect = 64;
+constexpr uint64_t kCountMask = 0xfffff;
+constexpr int64_t kTxBias = 1 << 22;
+
+struct State {
+  uint64_t pending = 0;
+  uint64_t expected = 0;
+  int64_t tx = 0;
+  bool parity = false;
+
+  static State From(uint64_t word) {
+    State state;
+    state.pending = word & kCountMask;
+    state.expected = word >> 20 & kCountMask;
+    state.tx = static_cast<int64_t>(word >> 40 & 0x7fffff) - kTxBias;
+    state.parity = word >> 63 != 0;
+    return state;
+  }
+  uint64_t Word() const {
+    return (pending & kCountMask) | (expected & kCountMask) << 20 |
+           static_cast<uint64_t>((tx + kTxBias) & 0x7fffff) << 40 | static_cast<uint64_t>(parity) << 63;
+  }
+  void Arrive(uint64_t count) {
+    pending -= std::min(pending, count);
+    Complete();
+  }
+  void Complete() {
+    if (pending != 0 || tx != 0) return;
+    pending = expected;
+    parity = !parity;
+  }
+};
+
+char* Object(Warp& w, const Insn& i, const Slot& base, uint64_t offset, uint32_t width, uint32_t lane) {
+  return w.Resolve(i, i.space, w.Read(base, width, lane) + offset, 8, true, lane);
+}
+
+void MbarrierHandler(Warp& w, const Insn& i, uint32_t mask) {
+  uint32_t done = 0;
+  for (uint32_t m = mask; m != 0; m &= m - 1) {
+    const auto lane = static_cast<uint32_t>(std::countr_zero(m));
+    if (i.op == kPending) {
+      w.Write(i.d, 4, lane, State::From(w.Read(i.b, 8, lane)).pending);
+      continue;
+    }
+    char* place = Object(w, i, i.a, i.imm, i.wa, lane);
+    if (place == nullptr) return;
+    uint64_t word = 0;
+    std::memcpy(&word, place, 8);
+    State state = State::From(word);
+    const uint64_t value = i.wb != 0 ? w.Read(i.b, i.wb, lane) : 1;
+    switch (i.op) {
+      case kInit:
+        state = {};
+        state.pending = state.expected = value & kCountMask;
+        break;
+      case kInval:
+        state = {};
+        break;
+      case kArrive:
+      case kArriveDrop:
+        if ((i.flags & kFlagExpect) != 0) {
+          state.tx += static_cast<int64_t>(value);
+          state.Arrive(1);
+        } else {
+          if (i.op == kArriveDrop) state.expected -= std::min(state.expected, value);
+          state.Arrive(value);
+        }
+        if (i.wd != 0) w.Write(i.d, 8, lane, word);
+        break;
+      case kAsyncArrive:
+        if (i.sub == 1) state.Arrive(1);  // .noinc; otherwise the arrival was added before it is taken.
+        break;
+      case kExpect:
+        state.tx += static_cast<int64_t>(value);
+        break;
+      case kCompleteTx:
+        state.tx -= static_cast<int64_t>(value);
+        state.Complete();
+        break;
+      default: {
+        w.SawStrong();
+        const bool asked = (i.flags & kFlagParity) != 0 ? (value & 1) != 0 : State::From(value).parity;
+        done |= asked != state.parity ? 1u << lane : 0;
+        continue;
+      }
+    }
+    word = state.Word();
+    std::memcpy(place, &word, 8);
+  }
+  if (i.op == kTestWait && i.p != kNoSlot) w.Pred(i.p) = (w.Pred(i.p) & ~mask) | done;
+}
+
+/// a: destination, b: source, c: size; e: the barrier object when sub is 1. op 1: from shared to global.
+void BulkCopy(Warp& w, const Insn& i, uint32_t mask) {
+  for (; mask != 0; mask &= mask - 1) {
+    const auto lane = static_cast<uint32_t>(std::countr_zero(mask));
+    const auto size = static_cast<uint32_t>(w.Read(i.c, 4, lane));
+    const Space to_space = i.op == 1 ? Space::kGlobal : Space::kShared;
+    const Space from_space = i.op == 1 ? Space::kShared : Space::kGlobal;
+    const uint64_t to = w.Read(i.a, i.wa, lane) + i.imm;
+    const uint64_t from = w.Read(i.b, i.wb, lane) + i.target;
+    if (size % 16 != 0 || to % 16 != 0 || from % 16 != 0) {
+      w.Raise(i, Fault::Kind::kMisaligned, lane, to, size, true, "a bulk copy of bytes that are no multiples of 16");
+      return;
+    }
+    if (size > 0) {
+      // 16 is aligned; the whole is checked by its ends, which must lie in one range.
+      char* target = w.Resolve(i, to_space, to, 16, true, lane);
+      if (target == nullptr || w.Resolve(i, to_space, to + size - 16, 16, true, lane) != target + size - 16) {
+        if (!w.faulted()) w.Raise(i, Fault::Kind::kIllegalAddress, lane, to, size, true);
+        return;
+      }
+      const char* source = w.Resolve(i, from_space, from, 16, false, lane);
+      if (source == nullptr || w.Resolve(i, from_space, from + size - 16, 16, false, lane) != source + size - 16) {
+        if (!w.faulted()) w.Raise(i, Fault::Kind::kIllegalAddress, lane, from, size, false);
+        return;
+      }
+      const auto range = w.launch().config->memory->Find(i.op == 1 ? to : from);
+      if (!range || range->end - (i.op == 1 ? to : from) < size) {
+        w.Raise(i, Fault::Kind::kIllegalAddress, lane, i.op == 1 ? to : from, size, i.op == 1,
+                "across the end of an allocation");
+        return;
+      }
+      std::memmove(target, source, size);
+    }
+    if (i.sub != 1) continue;
+    char* place = w.Resolve(i, Space::kShared, w.Read(i.e, i.wd, lane), 8, true, lane);
+    if (place == nullptr) return;
+    uint64_t word = 0;
+    std::memcpy(&word, place, 8);
+    State state = State::From(word);
+    state.tx -= size;
+    state.Complete();
+    word = state.Word();
+    std::memcpy(place, &word, 8);
+  }
+}
+
+}  // namespace
+
+bool FunctionDecoder::Mbarrier(const OpText& op) {
+  Insn insn = NewInsn();
+  insn.fn = MbarrierHandler;
+  const Space space = op.space();
+  const std::string_view what = op.modifier(0);
+  const bool async = op.base() == "cp";
+  // mbarrier.arrive.expect_tx arrives; mbarrier.expect_tx does not.
+  insn.op = async                                       ? kAsyncArrive
+            : what == "init"                            ? kInit
+            : what == "inval"                           ? kInval
+            : what == "arrive"                          ? kArrive
+            : what == "arrive_drop"                     ? kArriveDrop
+            : what == "expect_tx"                       ? kExpect
+            : what == "complete_tx"                     ? kCompleteTx
+            : what == "test_wait" || what == "try_wait" ? kTestWait
+            : what == "pending_count"                   ? kPending
+                                                        : 255;
+  switch (insn.op) {
+    case kPending:
+      if (!Need(2) || !Destination(operand(0), Type::kU32, &insn.d) || !Source(operand(1), Type::kB64, &insn.b))
+        return false;
+      Emit(insn);
+      return true;
+    case kInit:
+    case kExpect:
+    case kCompleteTx:
+      if (!Need(2) || !Address(operand(0), space, &insn) || !Source(operand(1), Type::kU32, &insn.b)) return false;
+      insn.wb = 4;
+      break;
+    case kInval:
+      if (!Need(1) || !Address(operand(0), space, &insn)) return false;
+      break;
+    case kAsyncArrive:
+      insn.sub = op.Has("noinc") ? 1 : 0;
+      if (!Need(1) || !Address(operand(0), space, &insn)) return false;
+      break;
+    case kArrive:
+    case kArriveDrop: {
+      if (!Need(1, 3)) return false;
+      if (op.Has("expect_tx")) insn.flags |= kFlagExpect;
+      size_t next = 0;
+      uint32_t keep = insn.flags;
+      if (operand(0).kind != Kind::kAddress) {
+        if (operand(0).kind != Kind::kSink) {
+          if (!Destination(operand(0), Type::kB64, &insn.d)) return false;
+          insn.wd = 8;
+        }
+        next = 1;
+      }
+      if (next >= operands() || !Address(operand(next), space, &insn)) return Fail("no address");
+      insn.flags |= keep;
+      if (next + 1 < operands()) {
+        if (!Source(operand(next + 1), Type::kU32, &insn.b)) return false;
+        insn.wb = 4;
+      } else if ((keep & kFlagExpect) != 0) {
+        return Fail("no byte count");
+      }
+      break;
+    }
+    case kTestWait: {
+      if (!Need(3, 4) || !PredicateDestination(operand(0), &insn.p)) return false;
+      const bool parity = op.Has("parity");
+      if (!Address(operand(1), space, &insn)) return false;
+      insn.flags |= parity ? kFlagParity : 0;
+      if (!Source(operand(2), parity ? Type::kU32 : Type::kB64, &insn.b)) return false;
+      insn.wb = parity ? 4 : 8;
+      break;
+    }
+    default:
+      return Fail("this operation");
+  }
+  insn.site = image_->sites++;
+  Emit(insn);
+  return true;
+}
+
+bool FunctionDecoder::BulkCopyOp(const OpText& op) {
+  if (op.Has("tensor") || op.Has("prefetch") || op.Has("reduce")) return Fail("this form of bulk copy");
+  const bool to_global = op.modifier(2) == "global";
+  const bool with_barrier = !to_global;
+  if (!Need(with_barrier ? 4 : 3, 5)) return false;
+  Insn insn = NewInsn();
+  Insn from = NewInsn();
+  Insn object = NewInsn();
+  insn.fn = BulkCopy;
+  insn.op = to_global ? 1 : 0;
+  if (!Address(operand(0), Space::kGlobal, &insn) || !Address(operand(1), Space::kGlobal, &from)) return false;
+  if (!Source(operand(2), Type::kU32, &insn.c)) return false;
+  insn.b = from.a;
+  insn.wb = from.wa;
+  insn.target = static_cast<uint32_t>(from.imm);
+  if (from.imm > 0x7fffffff) return Fail("the source's offset");
+  insn.site = image_->sites++;
+  if (with_barrier) {
+    if (!Address(operand(3), Space::kShared, &object)) return false;
+    if (object.imm != 0) return Fail("an offset of the barrier's address");
+    insn.e = object.a;
+    insn.wd = object.wa;
+    insn.sub = 1;
+  }
+  Emit(insn);
+  return true;
+}
+
+}  // namespace hawser::exec
