@@ -33,21 +33,27 @@ class Ledger {
   virtual LedgerCounters counters() const = 0;
 };
 
-/// A ledger of one process and one tenant, with an optional limit.
+/// A ledger of one session, with an optional limit. Others may look at it and change its limit: see the second
+/// constructor.
 class LocalLedger final : public Ledger {
  public:
-  explicit LocalLedger(uint64_t limit) : limit_(limit) {}
+  explicit LocalLedger(uint64_t limit) : fixed_limit_(limit) {}
+  /// `limit` is read at each reservation, 0: `otherwise`; `shown` gets what is held. Both outlive the ledger.
+  LocalLedger(const std::atomic<uint64_t>* limit, uint64_t otherwise, std::atomic<uint64_t>* shown)
+      : limit_(limit), fixed_limit_(otherwise), shown_(shown) {}
 
   bool Reserve(uint64_t bytes) override {
+    const uint64_t most = limit();
     uint64_t promised = promised_.load(std::memory_order_relaxed);
     do {
       if (bytes > UINT64_MAX - promised) return false;
-      if (limit_ != 0 && (bytes > limit_ || promised > limit_ - bytes)) return false;
+      if (most != 0 && (bytes > most || promised > most - bytes)) return false;
     } while (!promised_.compare_exchange_weak(promised, promised + bytes, std::memory_order_relaxed));
     return true;
   }
   void Commit(uint64_t bytes) override {
     const uint64_t held = held_.fetch_add(bytes, std::memory_order_relaxed) + bytes;
+    if (shown_ != nullptr) shown_->fetch_add(bytes, std::memory_order_relaxed);
     uint64_t peak = peak_.load(std::memory_order_relaxed);
     while (held > peak && !peak_.compare_exchange_weak(peak, held, std::memory_order_relaxed)) {
     }
@@ -55,6 +61,7 @@ class LocalLedger final : public Ledger {
   void Cancel(uint64_t bytes) override { promised_.fetch_sub(bytes, std::memory_order_relaxed); }
   void Release(uint64_t bytes) override {
     held_.fetch_sub(bytes, std::memory_order_relaxed);
+    if (shown_ != nullptr) shown_->fetch_sub(bytes, std::memory_order_relaxed);
     promised_.fetch_sub(bytes, std::memory_order_relaxed);
   }
   LedgerCounters counters() const override {
@@ -63,12 +70,19 @@ class LocalLedger final : public Ledger {
     const uint64_t promised = promised_.load(std::memory_order_relaxed);
     counters.reserved = promised - std::min(promised, counters.held);
     counters.peak = peak_.load(std::memory_order_relaxed);
-    counters.limit = limit_;
+    counters.limit = limit();
     return counters;
   }
 
  private:
-  const uint64_t limit_;
+  uint64_t limit() const {
+    const uint64_t now = limit_ != nullptr ? limit_->load(std::memory_order_relaxed) : 0;
+    return now != 0 ? now : fixed_limit_;
+  }
+
+  const std::atomic<uint64_t>* const limit_ = nullptr;
+  const uint64_t fixed_limit_;
+  std::atomic<uint64_t>* const shown_ = nullptr;
   std::atomic<uint64_t> promised_{0};  ///< Reserved and committed together.
   std::atomic<uint64_t> held_{0};
   std::atomic<uint64_t> peak_{0};

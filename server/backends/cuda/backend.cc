@@ -64,7 +64,16 @@ uint64_t CudaBackend::HeapSizeHint() { return chosen_.soft ? kSoftHeap : kNvidia
 void CudaBackend::SetServices(const Services& services) {
   services_ = services;
   objects_ = std::make_unique<Objects>(services_.limits.max_objects);
-  ledger_ = std::make_unique<memmgr::LocalLedger>(services_.limits.device_memory);
+  SessionStatsPage* stats = services_.stats;
+  ledger_ = std::make_unique<memmgr::LocalLedger>(&stats->device_memory_limit, services_.limits.device_memory,
+                                                  &stats->device_memory);
+  for (const CUdevice device : devices_) {
+    char name[256] = {};
+    size_t memory = 0;
+    (void)driver_.cuDeviceGetName(name, sizeof(name) - 1, device);
+    (void)driver_.cuDeviceTotalMem(&memory, device);
+    stats->AddDevice(name, memory);
+  }
   staging_budget_ = std::make_unique<StagingBudget>(services_.limits.staging_memory);
   ImageStore::Options images;
   images.directory = settings_.cuda_cache;

@@ -57,7 +57,7 @@ int32_t CudaBackend::GetInventory(const cuda::Call& call, const cuda::Nothing&) 
     }
     size_t memory = 0;
     if (driver_.cuDeviceTotalMem(&memory, device) == CUDA_SUCCESS) info.total_memory = memory;
-    const uint64_t limit = services_.limits.device_memory;
+    const uint64_t limit = ledger_->counters().limit;
     if (limit != 0) info.total_memory = std::min(info.total_memory, limit);
     for (int attribute = 1; attribute < kMaxAttribute; ++attribute) {
       int value = 0;

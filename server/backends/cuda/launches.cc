@@ -22,6 +22,7 @@ int32_t CudaBackend::Launch(const cuda::Call& call, const cuda::Launch& message)
   void* extra[] = {CU_LAUNCH_PARAM_BUFFER_POINTER,
                    const_cast<std::byte*>(message.parameters.data()),  // NOLINT(cppcoreguidelines-pro-type-const-cast)
                    CU_LAUNCH_PARAM_BUFFER_SIZE, &size, CU_LAUNCH_PARAM_END};
+  services_.stats->kernels.Add(1);
   return Finish(call,
                 driver_.cuLaunchKernel(function->native, message.grid[0], message.grid[1], message.grid[2],
                                        message.block[0], message.block[1], message.block[2], message.shared,
@@ -61,6 +62,7 @@ int32_t CudaBackend::LaunchWith(const cuda::Call& call, const cuda::LaunchWith& 
   void* extra[] = {CU_LAUNCH_PARAM_BUFFER_POINTER,
                    const_cast<std::byte*>(message.parameters.data()),  // NOLINT(cppcoreguidelines-pro-type-const-cast)
                    CU_LAUNCH_PARAM_BUFFER_SIZE, &size, CU_LAUNCH_PARAM_END};
+  services_.stats->kernels.Add(1);
   return Finish(call, driver_.cuLaunchKernelEx(&config, function->native, nullptr, size == 0 ? nullptr : extra),
                 message.context);
 }

@@ -94,6 +94,21 @@ TEST(Ledger, HoldsTheLimitAndCounts) {
   EXPECT_FALSE(ledger.Reserve(UINT64_MAX));
 }
 
+TEST(Ledger, ALimitFromOutsideCountsAtOnceAndWhatIsHeldIsShown) {
+  std::atomic<uint64_t> limit{0}, shown{0};
+  memmgr::LocalLedger ledger(&limit, 100, &shown);
+  EXPECT_TRUE(ledger.Reserve(100));
+  ledger.Commit(100);
+  EXPECT_EQ(shown, 100u);
+  EXPECT_FALSE(ledger.Reserve(1)) << "the limit that was given with it";
+  limit = 150;
+  EXPECT_TRUE(ledger.Reserve(50));
+  limit = 50;
+  EXPECT_FALSE(ledger.Reserve(1));
+  ledger.Release(100);
+  EXPECT_EQ(shown, 0u);
+}
+
 TEST(Ledger, ManyThreadsNeverTakeMoreThanThereIs) {
   memmgr::LocalLedger ledger(1000);
   std::atomic<uint64_t> taken{0};
