@@ -94,12 +94,16 @@ struct Job {
     spare.push_back(std::move(block));
   }
 
-  void PutAside(std::unique_ptr<Block> block) {
+  /// True: it is the only one, so whoever it waits for runs elsewhere.
+  bool PutAside(std::unique_ptr<Block> block) {
+    bool alone = false;
     {
       const std::lock_guard lock(mutex);
+      alone = aside.empty();
       aside.push_back(std::move(block));
     }
     changed.notify_one();
+    return alone;
   }
 
   /// Runs blocks: until there is nothing to take, or `visit` blocks, or one had to be put aside. False: nothing to
@@ -111,12 +115,12 @@ struct Job {
       while (true) {
         const Turn turn = block->Run();
         if (turn == Turn::kExpired && !Stopped()) {
-          PutAside(std::move(block));
-          std::this_thread::yield();
+          if (PutAside(std::move(block))) std::this_thread::yield();
           if (visit > 0) return true;
           break;
         }
         const bool ended = turn == Turn::kDone;
+        if (turn == Turn::kFault && !state.stop.load(std::memory_order_relaxed)) OutOfMemory();  // No frame for a warp.
         if (ended) finished.fetch_add(1, std::memory_order_acq_rel);
         if (!ended || Stopped() || (visit > 0 && --visit == 0) || !StartNext(*block)) {
           const bool more = visit != 0;
