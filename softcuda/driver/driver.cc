@@ -61,18 +61,29 @@ CUresult Driver::Allocate(Device* device, uint64_t size, uint64_t alignment, Mem
   return CUDA_SUCCESS;
 }
 
-void Driver::Release(const AllocationPtr& allocation) {
-  if (memory.Remove(allocation->begin) == nullptr) return;  // Somebody else was faster.
-  if (allocation->kind == MemoryKind::kRegistered) return;  // The program's own.
-  if (allocation->kind == MemoryKind::kHost) {
-    FreeHost(allocation);
-    return;
-  }
-  addresses.Give(allocation->begin, allocation->size);
-  devices[static_cast<size_t>(allocation->device)]->Discharge(allocation->charged);
+bool Driver::Forget(const AllocationPtr& allocation) {
+  if (memory.Remove(allocation->begin) == nullptr) return false;
+  if (!allocation->on_host()) devices[static_cast<size_t>(allocation->device)]->Discharge(allocation->charged);
   if (allocation->kind == MemoryKind::kPool) {
     if (const PoolPtr pool = pools.Find(allocation->owner)) pool->used -= allocation->size;
   }
+  return true;
+}
+
+void Driver::Release(const AllocationPtr& allocation) {
+  if (!Forget(allocation)) return;
+  if (allocation->kind == MemoryKind::kRegistered) return;  // The program's own.
+  if (allocation->kind == MemoryKind::kHost) {
+    FreeHost(allocation);
+  } else {
+    addresses.Give(allocation->begin, allocation->size);
+  }
+}
+
+void Driver::ReleaseLater(const AllocationPtr& allocation, Context* context) {
+  if (!Forget(allocation)) return;
+  const std::lock_guard lock(context->mutex);
+  queue.Submit([this, allocation] { addresses.Give(allocation->begin, allocation->size); }, context->AllTails());
 }
 
 Driver* GetDriver() {

@@ -66,6 +66,13 @@ class Driver {
                     AllocationPtr* allocation);
   /// Takes it out of the map and gives its memory back. Nothing may use it any more.
   void Release(const AllocationPtr& allocation);
+  /// The same for device memory that kernels of a wrong program may still be using: from now on an access is a fault,
+  /// but the bytes go away only when all that `context` was given so far is done.
+  void ReleaseLater(const AllocationPtr& allocation, Context* context);
+
+ private:
+  /// Out of the map and of the books; false when somebody else was faster.
+  bool Forget(const AllocationPtr& allocation);
 };
 
 /// Null before cuInit, and in a child of fork().

@@ -210,7 +210,7 @@ struct Executor {
     Driver* const driver = GetDriver();
     const AllocationPtr allocation = driver->memory.Find(work.address);
     if (allocation == nullptr || allocation->begin != work.address || allocation->graph) return;
-    driver->Release(allocation);
+    driver->ReleaseLater(allocation, context);
   }
   void operator()(const MemoryOperationsWork& work) const {
     if (!failed) RunMemoryOperations(work, *context);

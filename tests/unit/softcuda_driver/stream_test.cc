@@ -147,6 +147,21 @@ TEST_F(SoftStream, PageableMemoryMayBeReusedAtOnce) {
   EXPECT_EQ(Read(out + 4), 41U);
 }
 
+TEST_F(SoftStream, MemoryFreedUnderAKernelEndsTheContextNotTheProcess) {
+  volatile uint32_t* const go = Flag();
+  const CUstream stream = Stream();
+  const CUstream freeing = Stream();
+  CUdeviceptr out = 0;
+  ASSERT_CUDA(CUDA_SUCCESS, cuMemAllocAsync(&out, 4, stream));
+  ASSERT_CUDA(CUDA_SUCCESS, Launch("spin", 1, 1, stream, Address(go), out));
+  ASSERT_CUDA(CUDA_SUCCESS, cuMemFreeAsync(out, freeing));  // A wrong program: nothing orders this behind the kernel.
+  ASSERT_CUDA(CUDA_SUCCESS, cuStreamSynchronize(freeing));
+  testing::internal::CaptureStderr();
+  *go = 1;
+  EXPECT_CUDA(CUDA_ERROR_ILLEGAL_ADDRESS, cuStreamSynchronize(stream));
+  testing::internal::GetCapturedStderr();
+}
+
 TEST_F(SoftStream, DestroyedStreamsAreUnknownAndTheirWorkIsDone) {
   const CUdeviceptr out = Alloc(4);
   const CUstream stream = Stream();
