@@ -6,7 +6,6 @@
 #ifndef HAWSER_SCHEDULER_CORE_KERNEL_HISTORY_H_
 #define HAWSER_SCHEDULER_CORE_KERNEL_HISTORY_H_
 
-#include <compare>
 #include <cstdint>
 #include <list>
 #include <map>
@@ -21,7 +20,9 @@ namespace hawser::scheduler {
 struct KernelKey {
   uint64_t kernel = 0;  ///< Hash of the code and the name.
   uint64_t device = 0;  ///< Hash of the device's model.
-  auto operator<=>(const KernelKey&) const = default;
+  bool operator<(const KernelKey& other) const {
+    return kernel != other.kernel ? kernel < other.kernel : device < other.device;
+  }
 };
 
 class KernelHistory {

@@ -8,7 +8,6 @@
 #include <vector>
 
 using hawser::wire::Code;
-using hawser::wire::Result;
 using hawser::wire::Status;
 
 namespace hawser::scheduler {

@@ -37,11 +37,10 @@ struct PolicyHostOptions {
   uint64_t default_unit_ns = 500'000;
   uint64_t default_cap_ns = 1'000'000;  ///< Or the slice, if that is shorter.
   uint64_t max_cap_ns = 20'000'000;
-  uint64_t max_wait_ns = 10'000'000;   ///< Of one answer HAWSER_SELECT_WAIT, and of linger.
-  uint64_t max_idle_ns = 100'000'000;  ///< Of waits in a row, while somebody has work: more is a stall.
-  uint64_t starvation_ns =
-      1'000'000'000;                   ///< 0: no guard. Longer for who has little weight, or had a long grant.
-  uint64_t callback_cpu_ns = 200'000;  ///< Processor time of a callback; 0: not measured.
+  uint64_t max_wait_ns = 10'000'000;       ///< Of one answer HAWSER_SELECT_WAIT, and of linger.
+  uint64_t max_idle_ns = 100'000'000;      ///< Of waits in a row, while somebody has work: more is a stall.
+  uint64_t starvation_ns = 1'000'000'000;  ///< 0: no guard. Longer for who has little weight, or had a long grant.
+  uint64_t callback_cpu_ns = 200'000;      ///< Processor time of a callback; 0: not measured.
   uint64_t callback_wall_ns = 50'000'000;  ///< Passed time of a callback, which counts sleeping; 0: not measured.
   int slow_callbacks = 3;                  ///< So many of one kind in a row end a policy.
 };
