@@ -146,7 +146,7 @@ bool FunctionDecoder::CallOp(const OpText&) {
     if (found.kind == SymbolScope::Kind::kSystemCall) {
       if (extra.call.arguments.size() < SystemCallArguments(found.index)) return Fail("too few arguments");
       for (const CallArgument& argument : extra.call.arguments) {
-        if (argument.size == ptx::kNone || argument.size > 8) return Fail("a constant as an argument of a system call");
+        if (argument.size > 8) return Fail("a constant as an argument of a system call");
       }
       insn.control = Control::kPlain;
       insn.fn = SystemCallHandler(found.index);

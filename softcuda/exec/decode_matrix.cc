@@ -13,7 +13,6 @@
 namespace hawser::exec {
 namespace {
 
-using ptx::Space;
 using ptx::Type;
 
 constexpr uint32_t kMaxSide = 64;

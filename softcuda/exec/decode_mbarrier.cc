@@ -15,7 +15,6 @@ namespace hawser::exec {
 namespace {
 
 using ptx::Space;
-using ptx::Type;
 
 enum BarrierOp : uint8_t {
   kInit,

@@ -222,6 +222,7 @@ bool FunctionDecoder::Load(const OpText& op) {
 }
 
 bool FunctionDecoder::Store(const OpText& op) {
+  if (op.Has("async") || op.Has("bulk")) return Fail("this form of store");
   if (!Need(2, 3)) return false;
   Space space = op.space();
   const ptx::Variable* variable = nullptr;

@@ -236,6 +236,14 @@ bool FunctionDecoder::Nothing(const OpText& op) {
     if (!Destination(operand(0), to, &insn.d) || !SourceN(1, type, &insn.a)) return false;
     Emit(insn);
   }
+  if (op.base() == "createpolicy") {  // Only cache hints use it, and they are ignored.
+    Insn insn = NewInsn();
+    insn.fn = Rank;
+    insn.sub = 1;
+    insn.wd = 8;
+    if (!Need(1, 5) || !Destination(operand(0), Type::kB64, &insn.d)) return false;
+    Emit(insn);
+  }
   return true;  // Hints: prefetch, applypriority, discard, pmevent, setmaxnreg, griddepcontrol.
 }
 

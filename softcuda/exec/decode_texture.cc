@@ -11,8 +11,6 @@
 namespace hawser::exec {
 namespace {
 
-using ptx::Type;
-
 enum class Level : uint8_t { kBase, kGiven, kGradient };
 enum Outside : uint32_t { kTrapOutside, kClampOutside, kZeroOutside };
 

@@ -10,8 +10,6 @@
 namespace hawser::exec {
 namespace {
 
-using ptx::Type;
-
 enum VideoOp : uint8_t { kVadd, kVsub, kVavrg, kVabsdiff, kVmin, kVmax, kVset, kVshl, kVshr };
 enum Second : uint8_t { kNoSecond, kSecondAdd, kSecondMin, kSecondMax };
 constexpr uint32_t kFlagASigned = 32;

@@ -78,6 +78,7 @@ FunctionDecoder::Member FunctionDecoder::FindMember(std::string_view base) {
                                                                                        {"pmevent", &D::Nothing},
                                                                                        {"setmaxnreg", &D::Nothing},
                                                                                        {"griddepcontrol", &D::Nothing},
+                                                                                       {"createpolicy", &D::Nothing},
                                                                                        {"mapa", &D::Nothing},
                                                                                        {"getctarank", &D::Nothing},
                                                                                        {"cp", &D::CpAsync},
