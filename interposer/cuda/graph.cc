@@ -42,6 +42,7 @@ CUgraphNode_st* NodeOf(CUgraph_st* graph, wire::Id id) {
 }
 
 void ForgetGraph(CUgraph_st* graph) {
+  DropUserObjects(graph);
   guest::Session* session = Client::Get().session();
   std::vector<CUgraphNode_st*> nodes;
   {

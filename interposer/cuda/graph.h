@@ -3,6 +3,7 @@
 #ifndef HAWSER_INTERPOSER_CUDA_GRAPH_H_
 #define HAWSER_INTERPOSER_CUDA_GRAPH_H_
 
+#include <map>
 #include <memory>
 #include <mutex>
 #include <set>
@@ -39,8 +40,9 @@ struct CUgraph_st final : hawser::cu::Object {
 
   std::mutex mutex;  ///< Guards what follows.
   hawser::cu::HostCopies host_copies;
-  std::vector<CUgraphNode_st*> nodes;  ///< Those that have names here.
-  bool is_child = false;               ///< Belongs to a node: not destroyed by itself.
+  std::vector<CUgraphNode_st*> nodes;             ///< Those that have names here.
+  std::map<CUuserObject, unsigned> user_objects;  ///< References that it holds.
+  bool is_child = false;                          ///< Belongs to a node: not destroyed by itself.
 };
 
 struct CUgraphExec_st final : hawser::cu::Object {
@@ -51,6 +53,7 @@ struct CUgraphExec_st final : hawser::cu::Object {
   std::mutex mutex;  ///< Guards what follows.
   hawser::cu::HostCopies host_copies;
   std::set<uint64_t> disabled;  ///< Names of nodes.
+  std::map<CUuserObject, unsigned> user_objects;
 };
 
 namespace hawser::cu {
@@ -60,6 +63,10 @@ CUgraphNode_st* NewNode(CUgraph_st* graph, CUgraphNodeType type);
 /// The node of that name, made known here if it was not.
 CUgraphNode_st* NodeOf(CUgraph_st* graph, wire::Id id);
 void ForgetGraph(CUgraph_st* graph);
+/// The end of a graph gives back the references that it holds; an executable graph holds some of its own.
+void DropUserObjects(CUgraph_st* graph);
+void DropUserObjects(CUgraphExec_st* exec);
+void ShareUserObjects(CUgraph_st* graph, CUgraphExec_st* exec);
 
 /// Names for nodes that a reply may bring; what was not used is given back.
 class NodeNames {

@@ -64,6 +64,7 @@ CUresult Instantiate(CUgraphExec* result, CUgraph graph, unsigned long long flag
     return error;
   }
   Collect(graph, &exec->host_copies);
+  ShareUserObjects(graph, exec);
   *result = exec;
   return CUDA_SUCCESS;
 }
@@ -132,6 +133,7 @@ CUresult CUDAAPI cuGraphExecDestroy(CUgraphExec exec) {
   if (const CUresult error = Client::Get().Check(); error != CUDA_SUCCESS) return error;
   if (exec == nullptr || exec->kind != Kind::kGraphExec) return CUDA_ERROR_INVALID_VALUE;
   const CUresult error = SendRelease(exec->id);
+  DropUserObjects(exec);
   {
     std::lock_guard lock(exec->mutex);
     exec->host_copies.clear();

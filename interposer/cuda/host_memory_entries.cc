@@ -49,6 +49,8 @@ CUresult CUDAAPI cuMemAllocHost_v2(void** result, size_t size) {
   return cuMemHostAlloc(result, size, CU_MEMHOSTALLOC_PORTABLE | CU_MEMHOSTALLOC_DEVICEMAP);
 }
 
+CUresult CUDAAPI cuMemAllocHost(void** result, unsigned int size) { return cuMemAllocHost_v2(result, size); }
+
 CUresult CUDAAPI cuMemFreeHost(void* pointer) {
   CUctx_st* context = nullptr;
   if (const CUresult error = CurrentContext(&context); error != CUDA_SUCCESS) return error;
@@ -84,6 +86,10 @@ CUresult CUDAAPI cuMemHostRegister_v2(void* pointer, size_t size, unsigned int f
   if (Client::Get().pointers().Overlaps(range.begin, size)) return CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED;
   Client::Get().pointers().Add(range);
   return CUDA_SUCCESS;
+}
+
+CUresult CUDAAPI cuMemHostRegister(void* pointer, size_t size, unsigned int flags) {
+  return cuMemHostRegister_v2(pointer, size, flags);
 }
 
 CUresult CUDAAPI cuMemHostUnregister(void* pointer) {

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Virtual memory management: address ranges, physical allocations, mappings.
+#include <map>
 #include <mutex>
 #include <unordered_map>
 
@@ -22,6 +23,7 @@ struct Book {
   std::mutex mutex;
   std::unordered_map<CUmemGenericAllocationHandle, Physical> physical;
   std::unordered_map<CUdeviceptr, CUmemGenericAllocationHandle> mapped;
+  std::map<std::pair<CUdeviceptr, int>, unsigned long long> access;  ///< By mapping and device.
 
   static Book& Get() {
     static auto* book = new Book;
@@ -151,6 +153,7 @@ CUresult CUDAAPI cuMemUnmap(CUdeviceptr address, size_t size) {
     if (!range || range->size == 0) break;
     std::lock_guard lock(Book::Get().mutex);
     Book::Get().mapped.erase(at);
+    std::erase_if(Book::Get().access, [at](const auto& each) { return each.first.first == at; });
     at += range->size;
   }
   return CUDA_SUCCESS;
@@ -173,7 +176,27 @@ CUresult CUDAAPI cuMemSetAccess(CUdeviceptr address, size_t size, const CUmemAcc
   message.locations = wire::ArrayView<uint32_t>(locations.data(), locations.size());
   message.location_ids = wire::ArrayView<int32_t>(ids.data(), ids.size());
   message.flags = wire::ArrayView<uint32_t>(flags.data(), flags.size());
-  return AskStatus(Client::Get().session(), message);
+  if (const CUresult error = AskStatus(Client::Get().session(), message); error != CUDA_SUCCESS) return error;
+  // Every mapping in the range, for cuMemGetAccess.
+  std::lock_guard lock(Book::Get().mutex);
+  for (const auto& [begin, handle] : Book::Get().mapped) {
+    if (begin < address || begin - address >= size) continue;
+    for (size_t i = 0; i < count; ++i) Book::Get().access[{begin, map[i].location.id}] = map[i].flags;
+  }
+  return CUDA_SUCCESS;
+}
+
+CUresult CUDAAPI cuMemGetAccess(unsigned long long* flags, const CUmemLocation* location, CUdeviceptr address) {
+  if (const CUresult error = Ready(); error != CUDA_SUCCESS) return error;
+  if (flags == nullptr || location == nullptr) return CUDA_ERROR_INVALID_VALUE;
+  std::lock_guard lock(Book::Get().mutex);
+  const auto range = Client::Get().pointers().Find(address);
+  if (!range || (range->kind != PointerKind::kMapped && range->kind != PointerKind::kReserved)) {
+    return CUDA_ERROR_INVALID_VALUE;
+  }
+  const auto found = Book::Get().access.find({range->begin, location->id});
+  *flags = found != Book::Get().access.end() ? found->second : 0;  // CU_MEM_ACCESS_FLAGS_PROT_NONE
+  return CUDA_SUCCESS;
 }
 
 CUresult CUDAAPI cuMemGetAllocationGranularity(size_t* result, const CUmemAllocationProp* properties,
