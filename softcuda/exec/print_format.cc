@@ -120,7 +120,7 @@ class Formatter {
         auto value = static_cast<int64_t>(Next(spec.longs > 0 ? 8 : 4));
         if (spec.longs == 0) value = static_cast<int32_t>(value);
         if (spec.shorts == 1) value = static_cast<int16_t>(value);
-        if (spec.shorts > 1) value = static_cast<int8_t>(value);
+        if (spec.shorts > 1) value = ((value & 0xff) ^ 0x80) - 0x80;
         result_.text += Render(spec.Text("ll"), static_cast<long long>(value));
         return;
       }
