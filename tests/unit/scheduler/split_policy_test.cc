@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: Apache-2.0
+// The thread-split paper's pause rule: whoever has used more than twice what the least has used sits out one round.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <string>
+
+#include "scheduler/core/scheduler.h"
+
+namespace hawser::scheduler {
+namespace {
+
+constexpr uint64_t kMs = 1'000'000;
+
+/// Two tenants that always have work; it is said how much each grant used.
+class Rounds : public GrantSink {
+ public:
+  Rounds() : scheduler_({}, *this, {}) {
+    EXPECT_TRUE(scheduler_.Use(PolicyLibrary::Find("split").value(), now_).ok());
+    a_ = scheduler_.Add({.name = "a"}, now_);
+    b_ = scheduler_.Add({.name = "b"}, now_);
+    scheduler_.Runnable(a_, now_);
+    scheduler_.Runnable(b_, now_);
+  }
+
+  /// Whoever has the device used this much.
+  void Used(uint64_t ns) {
+    const TenantId id = holder_;
+    now_ += ns;
+    WorkerFacts facts;
+    facts.used_ns = used_[id == a_ ? 0 : 1] += ns;
+    scheduler_.Facts(id, facts, now_);
+    scheduler_.Drained(id, now_);
+  }
+
+  void Give(TenantId tenant, const Grant&) override {
+    holder_ = tenant;
+    order += tenant == a_ || a_ == 0 ? 'a' : 'b';
+  }
+  void Revoke(TenantId) override {}
+  void Stage(TenantId) override {}
+
+  std::string order;
+
+ private:
+  uint64_t now_ = 1'000'000'000;
+  TenantId holder_ = 0, a_ = 0, b_ = 0;
+  uint64_t used_[2] = {0, 0};
+  Scheduler scheduler_;
+};
+
+TEST(PauseRule, TwiceTheLeastRuns) {
+  Rounds rounds;
+  for (const uint64_t used : {100 * kMs, 200 * kMs, uint64_t{1}, uint64_t{1}}) rounds.Used(used);
+  EXPECT_EQ(rounds.order, "ababa");
+}
+
+TEST(PauseRule, MoreThanTwiceTheLeastSitsOutOneRound) {
+  Rounds rounds;
+  for (const uint64_t used : {100 * kMs, 210 * kMs, uint64_t{1}, 10 * kMs}) rounds.Used(used);
+  EXPECT_EQ(rounds.order, "abaab");  // In the round after it is 210 to 110, and it runs.
+}
+
+TEST(PauseRule, ANewcomerPausesNobody) {
+  Rounds rounds;
+  // Nobody has used anything: the least is not taken below one slice.
+  for (const uint64_t used : {uint64_t{1}, 3 * kMs, uint64_t{1}, uint64_t{1}}) rounds.Used(used);
+  EXPECT_EQ(rounds.order, "ababa");
+}
+
+}  // namespace
+}  // namespace hawser::scheduler
