@@ -28,6 +28,10 @@ CUresult CUDAAPI cuCtxCreate_v2(CUcontext* context, unsigned int flags, CUdevice
   return cuCtxCreate_v4(context, nullptr, flags, device);
 }
 
+CUresult CUDAAPI cuCtxCreate(CUcontext* context, unsigned int flags, CUdevice device) {
+  return cuCtxCreate_v2(context, flags, device);
+}
+
 CUresult CUDAAPI cuCtxCreate_v3(CUcontext* context, CUexecAffinityParam*, int count, unsigned int flags,
                                 CUdevice device) {
   return count != 0 ? CUDA_ERROR_UNSUPPORTED_EXEC_AFFINITY : cuCtxCreate_v4(context, nullptr, flags, device);

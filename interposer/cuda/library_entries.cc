@@ -127,12 +127,6 @@ CUresult CUDAAPI cuLibraryEnumerateKernels(CUkernel* kernels, unsigned int count
   return CUDA_SUCCESS;
 }
 
-// A library has no module of its own here; nothing that needs one is common.
-CUresult CUDAAPI cuLibraryGetModule(CUmodule*, CUlibrary) {
-  static std::atomic_flag said;
-  return RefuseOnce("cuLibraryGetModule", "libraries are not modules here", &said);
-}
-
 CUresult CUDAAPI cuLibraryGetGlobal(CUdeviceptr* address, size_t* size, CUlibrary library, const char* name) {
   return Global(library, name, /*managed=*/false, address, size);
 }

@@ -39,10 +39,6 @@ CUresult CUDAAPI cuProfilerInitialize(const char*, const char*, CUoutput_mode) {
   return CUDA_ERROR_PROFILER_DISABLED;  // What drivers of today say.
 }
 
-CUresult CUDAAPI cuFlushGPUDirectRDMAWrites(CUflushGPUDirectRDMAWritesTarget, CUflushGPUDirectRDMAWritesScope) {
-  return CUDA_ERROR_NOT_SUPPORTED;
-}
-
 CUresult CUDAAPI cuThreadExchangeStreamCaptureMode(CUstreamCaptureMode* mode) {
   if (const CUresult error = Client::Get().Check(); error != CUDA_SUCCESS) return error;
   if (mode == nullptr || *mode > CU_STREAM_CAPTURE_MODE_RELAXED) return CUDA_ERROR_INVALID_VALUE;
