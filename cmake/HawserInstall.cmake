@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 # What `cmake --install` puts where. Included last, when all targets exist.
-#   <prefix>/bin/hawser, hawserd            <prefix>/libexec/hawser/hawser-worker, hawser-bench-opencl
+#   <prefix>/bin/hawser, hawserd            <prefix>/libexec/hawser/hawser-worker, hawser-admin, hawser-bench-opencl
 #   <prefix>/lib/libhawser_opencl.so        <prefix>/share/hawser/icd/hawser.icd
 #   <prefix>/lib/hawser/guest, soft: CUDA's libraries under CUDA's names; only `hawser run` points programs there
 include(GNUInstallDirs)
 
 install(TARGETS hawser hawserd RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
-install(TARGETS hawser-bench-opencl hawser-worker RUNTIME DESTINATION ${CMAKE_INSTALL_LIBEXECDIR}/hawser)
+install(TARGETS hawser-admin hawser-bench-opencl hawser-worker RUNTIME DESTINATION ${CMAKE_INSTALL_LIBEXECDIR}/hawser)
 if(TARGET hawser-bench-cuda)
   install(TARGETS hawser-bench-cuda RUNTIME DESTINATION ${CMAKE_INSTALL_LIBEXECDIR}/hawser)
 endif()

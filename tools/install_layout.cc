@@ -42,8 +42,8 @@ InstallLayout FindInstallLayout(const std::string& executable) {
     layout.client_library = FirstThatExists({LibraryNamedBy(icd)});
   }
   layout.hawserd = FirstThatExists({up / "server/hawserd", here / "hawserd"});
-  layout.cuda_bench_worker =
-      FirstThatExists({up / "bench/hawser-bench-cuda", up / "libexec/hawser/hawser-bench-cuda"});
+  layout.admin = FirstThatExists({here / "hawser-admin", up / "libexec/hawser/hawser-admin"});
+  layout.cuda_bench_worker = FirstThatExists({up / "bench/hawser-bench-cuda", up / "libexec/hawser/hawser-bench-cuda"});
   layout.bench_worker = FirstThatExists({up / "bench/hawser-bench-opencl", up / "libexec/hawser/hawser-bench-opencl"});
   // The client library names the library directory, which differs between distributions.
   const fs::path libraries = layout.client_library.empty() ? up / "lib" : fs::path(layout.client_library).parent_path();

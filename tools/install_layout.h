@@ -14,6 +14,7 @@ struct InstallLayout {
   std::string icd_directory;   ///< Holds hawser.icd and nothing else.
   std::string client_library;  ///< What hawser.icd names.
   std::string hawserd;
+  std::string admin;                 ///< hawser-admin
   std::string bench_worker;          ///< hawser-bench-opencl
   std::string cuda_bench_worker;     ///< hawser-bench-cuda
   std::string cuda_guest_directory;  ///< libcuda.so.1 that speaks to a server, libcudart.so.1x, libhawser_preload.so
@@ -21,9 +22,9 @@ struct InstallLayout {
 };
 
 /// Finds the pieces around the `hawser` at `executable` (its real path).
-/// Build tree: <build>/tools/hawser, <build>/icd, <build>/server/hawserd, <build>/bench, <build>/guest, <build>/soft.
-/// Installed: <prefix>/bin/hawser, <prefix>/share/hawser/icd, <prefix>/bin/hawserd, <prefix>/libexec/hawser,
-/// <libdir>/hawser/guest, <libdir>/hawser/soft.
+/// Build tree: <build>/tools/hawser (and hawser-admin), <build>/icd, <build>/server/hawserd, <build>/bench,
+/// <build>/guest, <build>/soft. Installed: <prefix>/bin/hawser, <prefix>/share/hawser/icd, <prefix>/bin/hawserd,
+/// <prefix>/libexec/hawser, <libdir>/hawser/guest, <libdir>/hawser/soft.
 InstallLayout FindInstallLayout(const std::string& executable);
 
 /// Of the running program.

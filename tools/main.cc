@@ -7,15 +7,12 @@
 #include <utility>
 #include <vector>
 
-#include "tools/admin/sessions_command.h"
-#include "tools/admin/tenants_command.h"
-#include "tools/admin/top_command.h"
-#include "tools/admin/trace_command.h"
 #include "tools/bench_command.h"
 #include "tools/command.h"
 #include "tools/devices_command.h"
 #include "tools/doctor_command.h"
 #include "tools/install_layout.h"
+#include "tools/operator_commands.h"
 #include "tools/policy_command.h"
 #include "tools/run_command.h"
 #include "tools/sim_command.h"
@@ -36,10 +33,9 @@ int main(int argc, char** argv) {
   commands.push_back(std::make_unique<BenchCommand>(layout));
   commands.push_back(std::make_unique<SimCommand>());
   commands.push_back(std::make_unique<PolicyCommand>());
-  commands.push_back(std::make_unique<TopCommand>());
-  commands.push_back(std::make_unique<TenantsCommand>());
-  commands.push_back(std::make_unique<SessionsCommand>());
-  commands.push_back(std::make_unique<TraceCommand>());
+  for (const OperatorWord& word : kOperatorWords) {
+    commands.push_back(std::make_unique<OperatorCommand>(word, layout.admin));
+  }
   for (const auto& command : commands) command->Register(app);
   try {
     std::reverse(words.begin(), words.end());  // the order in which this parser takes them

@@ -74,7 +74,7 @@ Status ChromeTrace::Open() {
   temporary_ = path_ + ".part-" + std::to_string(::getpid());
   file_.open(temporary_, std::ios::trunc);
   if (!file_) {
-    const Status status = Failed();
+    Status status = Failed();
     temporary_.clear();
     return status;
   }

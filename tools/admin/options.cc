@@ -44,7 +44,7 @@ Status AdminOptions::WriteJson(const nlohmann::ordered_json& json) const {
   file << json.dump(2) << "\n";
   file.close();
   if (file && ::rename(temporary.c_str(), json_file.c_str()) == 0) return {};
-  const Status status = Status::FromErrno("writing " + json_file);
+  Status status = Status::FromErrno("writing " + json_file);
   ::unlink(temporary.c_str());
   return status;
 }

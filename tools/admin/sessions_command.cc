@@ -6,6 +6,7 @@
 
 #include "tools/admin/json.h"
 #include "tools/admin/text.h"
+#include "tools/operator_commands.h"
 
 namespace hawser::tools {
 
@@ -23,7 +24,7 @@ Examples:
 }  // namespace
 
 void SessionsCommand::Register(CLI::App& app) {
-  parser_ = app.add_subcommand("sessions", "Show the programs that use a server's devices; stop one");
+  parser_ = app.add_subcommand(kSessionsWord.name, kSessionsWord.description);
   parser_->footer(kFooter);
   parser_->require_subcommand(0, 1);
   options_.Register(parser_, true);

@@ -7,6 +7,7 @@
 #include "server/size.h"
 #include "tools/admin/json.h"
 #include "tools/admin/text.h"
+#include "tools/operator_commands.h"
 
 namespace hawser::tools {
 
@@ -57,7 +58,7 @@ Result<pb::SetTenantRequest> ToRequest(const TenantWords& words) {
 }
 
 void TenantsCommand::Register(CLI::App& app) {
-  parser_ = app.add_subcommand("tenants", "Show who shares a server's devices; change weights and limits");
+  parser_ = app.add_subcommand(kTenantsWord.name, kTenantsWord.description);
   parser_->footer(kFooter);
   parser_->require_subcommand(0, 1);
   options_.Register(parser_, true);

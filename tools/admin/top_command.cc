@@ -12,6 +12,7 @@
 #include "tools/admin/interrupt_watch.h"
 #include "tools/admin/json.h"
 #include "tools/admin/text.h"
+#include "tools/operator_commands.h"
 
 namespace hawser::tools {
 
@@ -37,7 +38,7 @@ constexpr const char* kLeave = "\x1b[?25h\x1b[?1049l";
 }  // namespace
 
 void TopCommand::Register(CLI::App& app) {
-  parser_ = app.add_subcommand("top", "Watch tenants and sessions: shares, queues, memory, rates");
+  parser_ = app.add_subcommand(kTopWord.name, kTopWord.description);
   parser_->footer(kFooter);
   options_.Register(parser_, false);
   parser_->add_option("--interval", interval_s_, "Seconds between two looks (default: 1)")

@@ -9,6 +9,7 @@
 
 #include "tools/admin/chrome_trace.h"
 #include "tools/admin/interrupt_watch.h"
+#include "tools/operator_commands.h"
 
 namespace hawser::tools {
 
@@ -27,7 +28,7 @@ The file is for ui.perfetto.dev or chrome://tracing: a process for each session,
 }  // namespace
 
 void TraceCommand::Register(CLI::App& app) {
-  parser_ = app.add_subcommand("trace", "Record a timeline of sessions, kernels and commands");
+  parser_ = app.add_subcommand(kTraceWord.name, kTraceWord.description);
   parser_->footer(kFooter);
   options_.Register(parser_, false);
   parser_->add_option("--out", out_, "The file; it appears when the trace is complete")->required()->type_name("FILE");
