@@ -121,7 +121,7 @@ class Service final : public pb::Admin::Service {
       return grpc::Status::OK;
     }
     std::string known;
-    const grpc::Status read = WithSnapshot([&](const Snapshot& snapshot) {
+    grpc::Status read = WithSnapshot([&](const Snapshot& snapshot) {
       known = List(snapshot.tenants, [](const TenantState& tenant) { return CleanText(tenant.name); });
     });
     if (!read.ok()) return read;
@@ -151,7 +151,7 @@ class Service final : public pb::Admin::Service {
     if (!stopped.ok()) return ToGrpc(stopped.status());
     if (stopped.value()) return grpc::Status::OK;
     std::string known;
-    const grpc::Status read = WithSnapshot([&](const Snapshot& snapshot) {
+    grpc::Status read = WithSnapshot([&](const Snapshot& snapshot) {
       known = List(snapshot.sessions, [](const SessionState& session) { return std::to_string(session.id); });
     });
     if (!read.ok()) return read;
@@ -183,7 +183,7 @@ class Service final : public pb::Admin::Service {
     auto next = steady_clock::now();
     while (!context->IsCancelled()) {
       pb::Snapshot message;
-      const grpc::Status read = WithSnapshot([&](const Snapshot& snapshot) { ToMessage(snapshot, &message); });
+      grpc::Status read = WithSnapshot([&](const Snapshot& snapshot) { ToMessage(snapshot, &message); });
       if (!read.ok()) return read;
       if (!writer->Write(message)) return grpc::Status::CANCELLED;
       next = std::max(next + milliseconds(interval), steady_clock::now());
