@@ -1,17 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 // Runs launches in parts, so that other tenants get their turn between two of them.
 //
-// A split launch on the guest's queue is two commands: its first part, with the guest's wait list, and an end: a command
-// that does nothing but wait for a user event U and stands for the launch (its event is the guest's event). The driver thereby keeps
-// the guest's order by itself: an in-order queue does not go beyond the end before U is set, commands of other queues
-// that wait for the launch wait for the end, and the executor goes on at once. When the first part is complete, a lane
-// (a thread for each device, made when first needed) enqueues the other parts, in ascending order, on an in-order queue
-// of its own beside the guest's (Queue::parts), asking the gate before each; at most two are under way. When the last
-// is complete, U is set. A part that fails ends the launch: U is set to its error, and so the launch's event fails.
+// A split launch on the guest's queue is two commands: its first part, with the guest's wait list, and an end: a
+// command that does nothing but wait for a user event U and stands for the launch (its event is the guest's event). The
+// driver thereby keeps the guest's order by itself: an in-order queue does not go beyond the end before U is set,
+// commands of other queues that wait for the launch wait for the end, and the executor goes on at once. When the first
+// part is complete, a lane (a thread for each device, made when first needed) enqueues the other parts, in ascending
+// order, on an in-order queue of its own beside the guest's (Queue::parts), asking the gate before each; at most two
+// are under way. When the last is complete, U is set. A part that fails ends the launch: U is set to its error, and so
+// the launch's event fails.
 //
-// Where the gate is closed when the launch comes, the first part is not enqueued free either: such a command with the guest's
-// wait list (R, ready) goes before it, and it waits for a second user event G (grant). When R is complete the lane asks
-// the gate and sets G. Launches that run whole take the same way, without an end: their one part is the launch.
+// Where the gate is closed when the launch comes, the first part is not enqueued free either: such a command with the
+// guest's wait list (R, ready) goes before it, and it waits for a second user event G (grant). When R is complete the
+// lane asks the gate and sets G. Launches that run whole take the same way, without an end: their one part is the
+// launch.
 //
 // A lane uses a clone of the kernel, made by the executor at the launch, because the guest may set arguments anew at
 // once; and it holds what the arguments name, because the guest may release that at once. Without clones (devices
