@@ -124,7 +124,7 @@ bool AddressRange::CommitFile(uint64_t address, uint64_t size, int file, uint64_
 }
 
 void AddressRange::Decommit(uint64_t address, uint64_t size) {
-  ::mmap(Pointer(address), RoundToPage(size), PROT_NONE, MAP_FIXED | kReserve, -1, 0);
+  static_cast<void>(::mmap(Pointer(address), RoundToPage(size), PROT_NONE, MAP_FIXED | kReserve, -1, 0));
 }
 
 }  // namespace hawser::soft

@@ -73,7 +73,7 @@ CUresult Fill(CUdeviceptr to, size_t pitch, unsigned value, unsigned element, si
   HAWSER_TRY(GetStream(handle, &stream));
   MemsetWork work;
   HAWSER_TRY(BuildMemset({to, pitch, value, element, width, height}, &work));
-  return Enqueue(stream, std::move(work), wait);
+  return Enqueue(stream, work, wait);
 }
 
 }  // namespace

@@ -51,7 +51,7 @@ CUresult AllocateAsync(CUdeviceptr* address, size_t bytes, const PoolPtr& pool, 
   AllocWork work;
   HAWSER_TRY(AllocateFrom(pool, bytes, context, &work.allocation));
   work.params.poolProps.allocType = CU_MEM_ALLOCATION_TYPE_PINNED;
-  work.params.poolProps.location = {CU_MEM_LOCATION_TYPE_DEVICE, {pool->device->ordinal()}};
+  work.params.poolProps.location = {CU_MEM_LOCATION_TYPE_DEVICE, pool->device->ordinal()};
   work.params.bytesize = bytes;
   work.params.dptr = work.allocation->begin;
   const AllocationPtr allocation = work.allocation;
