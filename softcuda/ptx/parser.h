@@ -117,7 +117,7 @@ class Parser {
   Function* function_ = nullptr;
   std::vector<Scope> scopes_;
   uint64_t total_bytes_ = 0;  ///< Sum of initialised bytes, bounded.
-  bool in_call_ = false;  ///< Parentheses hold arguments, not an expression.
+  bool in_call_ = false;      ///< Parentheses hold arguments, not an expression.
 };
 
 }  // namespace hawser::ptx

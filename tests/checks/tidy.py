@@ -73,11 +73,14 @@ def key_of(entry, deps, build, hashes, common):
     output = re.search(r" -o (\S+)", entry.get("command", ""))
     files = deps.get(output.group(1), []) if output else []
     digest = hashlib.sha256(common.encode())
-    digest.update(entry.get("command", "").replace(str(ROOT), "").encode())
+    def plain(text):  # The same in every checkout and build folder.
+        return text.replace(str(build), "BUILD").replace(str(ROOT), "ROOT").encode()
+
+    digest.update(plain(entry.get("command", "")))
     # System headers change only with their package, and with it the compiler's version in `common`.
     for name in sorted({entry["file"], *(str((build / f).resolve()) for f in files)}):
         if not name.startswith("/usr/"):
-            digest.update(name.replace(str(ROOT), "").encode())
+            digest.update(plain(name))
             digest.update(hashes.of(name).encode())
     return digest.hexdigest() if files else None
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Graphs: capture, nodes one by one, executable graphs.
+// Graphs: nodes one by one, executable graphs. What a stream records is in captures.cc.
 #include <algorithm>
 #include <cstring>
 
@@ -56,119 +56,6 @@ wire::Id CudaBackend::NameNode(wire::Id graph, CUgraphNode node, const wire::Arr
   if (Keep(name, std::move(named)) != 0) return {};
   object->names[node] = name;
   return name;
-}
-
-// --- capture
-
-int32_t CudaBackend::BeginCapture(const cuda::Call& call, const cuda::BeginCapture& message) {
-  const Place at = At(message.context, message.stream);
-  if (!at.ok()) return ReplyStatus(call, at.status);
-  if (driver_.cuStreamBeginCapture == nullptr || driver_.cuStreamGetCaptureInfo == nullptr) {
-    return ReplyStatus(call, kNotSupported);
-  }
-  CUresult result = driver_.cuStreamBeginCapture(at.native(), static_cast<CUstreamCaptureMode>(message.mode));
-  if (result != CUDA_SUCCESS) return ReplyStatus(call, result);
-  // The graph exists from now on, and the capture's.
-  Graph graph;
-  CUstreamCaptureStatus capture{};
-  cuuint64_t id = 0;
-  (void)driver_.cuStreamGetCaptureInfo(at.native(), &capture, &id, &graph.native, nullptr, nullptr, nullptr);
-  const int32_t status = Keep(message.graph, std::move(graph));
-  at.stream->captures = message.graph;
-  return ReplyStatus(call, status);
-}
-
-int32_t CudaBackend::BeginCaptureToGraph(const cuda::Call& call, const cuda::BeginCaptureToGraph& message) {
-  const Place at = At(message.context, message.stream);
-  if (!at.ok()) return ReplyStatus(call, at.status);
-  int32_t status = 0;
-  const Graph* graph = Use<Graph>(message.graph, &status);
-  if (graph == nullptr) return ReplyStatus(call, status);
-  if (driver_.cuStreamBeginCaptureToGraph == nullptr) return ReplyStatus(call, kNotSupported);
-  std::vector<CUgraphNode> dependencies;
-  if (status = UseNodes(message.dependencies, &dependencies); status != 0) return ReplyStatus(call, status);
-  const CUresult result =
-      driver_.cuStreamBeginCaptureToGraph(at.native(), graph->native, dependencies.data(), nullptr, dependencies.size(),
-                                          static_cast<CUstreamCaptureMode>(message.mode));
-  if (result == CUDA_SUCCESS) at.stream->captures = message.graph;
-  return ReplyStatus(call, result);
-}
-
-int32_t CudaBackend::EndCapture(const cuda::Call& call, const cuda::EndCapture& message) {
-  const Place at = At(message.context, message.stream);
-  if (!at.ok()) return ReplyStatus(call, at.status);
-  if (driver_.cuStreamEndCapture == nullptr) return ReplyStatus(call, kNotSupported);
-  CUgraph native = nullptr;
-  const CUresult result = driver_.cuStreamEndCapture(at.native(), &native);
-  Graph* graph = objects_->Table<Graph>().Find(at.stream->captures);
-  at.stream->captures = {};
-  if (graph == nullptr) {
-    if (native != nullptr && driver_.cuGraphDestroy != nullptr) (void)driver_.cuGraphDestroy(native);
-    return ReplyStatus(call, result != CUDA_SUCCESS ? result : CUDA_ERROR_INVALID_VALUE);
-  }
-  if (result != CUDA_SUCCESS || native == nullptr) {
-    graph->error = result != CUDA_SUCCESS ? result : CUDA_ERROR_STREAM_CAPTURE_INVALIDATED;
-    return ReplyStatus(call, graph->error);
-  }
-  if (graph->owned.get() != native) {
-    graph->native = native;
-    graph->owned = OwnedGraph(&driver_, native);
-  }
-  return ReplyStatus(call, 0);
-}
-
-int32_t CudaBackend::SetCaptureMode(const cuda::Call& call, const cuda::SetCaptureMode& message) {
-  if (driver_.cuThreadExchangeStreamCaptureMode == nullptr) return Fail(call, kNotSupported);
-  auto mode = static_cast<CUstreamCaptureMode>(message.mode);
-  return Finish(call, driver_.cuThreadExchangeStreamCaptureMode(&mode));
-}
-
-int32_t CudaBackend::GetCaptureInfo(const cuda::Call& call, const cuda::GetCaptureInfo& message) {
-  cuda::CaptureInfo reply;
-  std::vector<wire::Id> named;
-  const Place at = At(message.context, message.stream);
-  reply.status = at.status;
-  if (at.ok() && driver_.cuStreamGetCaptureInfo == nullptr) reply.status = kNotSupported;
-  if (reply.status == 0) {
-    CUstreamCaptureStatus capture{};
-    cuuint64_t id = 0;
-    CUgraph graph = nullptr;
-    const CUgraphNode* dependencies = nullptr;
-    const CUgraphEdgeData* edges = nullptr;
-    size_t count = 0;
-    reply.status = driver_.cuStreamGetCaptureInfo(at.native(), &capture, &id, &graph, &dependencies, &edges, &count);
-    reply.capture = capture;
-    reply.id = id;
-    if (reply.status == 0 && capture == CU_STREAM_CAPTURE_STATUS_ACTIVE) {
-      // Another stream's capture may have reached this one.
-      objects_->Table<Graph>().ForEach([&](wire::Id name, Graph& object) {
-        if (object.error == 0 && object.native == graph) reply.graph = name;
-      });
-      reply.total = static_cast<uint32_t>(count);
-      size_t used = 0;
-      for (size_t i = 0; i < count; ++i) {
-        const wire::Id name = NameNode(reply.graph, dependencies[i], message.names, &used);
-        if (!name) break;
-        named.push_back(name);
-      }
-    }
-  }
-  reply.dependencies = wire::ArrayView<wire::Id>(named.data(), named.size());
-  reason_.clear();
-  Reply(call, reply);
-  return 0;
-}
-
-int32_t CudaBackend::SetCaptureDependencies(const cuda::Call& call, const cuda::SetCaptureDependencies& message) {
-  const Place at = At(message.context, message.stream);
-  if (!at.ok()) return ReplyStatus(call, at.status);
-  if (driver_.cuStreamUpdateCaptureDependencies == nullptr) return ReplyStatus(call, kNotSupported);
-  std::vector<CUgraphNode> dependencies;
-  if (const int32_t status = UseNodes(message.dependencies, &dependencies); status != 0) {
-    return ReplyStatus(call, status);
-  }
-  return ReplyStatus(call, driver_.cuStreamUpdateCaptureDependencies(at.native(), dependencies.data(), nullptr,
-                                                                     dependencies.size(), message.flags));
 }
 
 // --- graphs and nodes
