@@ -36,7 +36,11 @@ class Result(unittest.TextTestResult):
     def note(self, test, outcome):
         self.outcomes.setdefault(test.id(), outcome)
     def addSuccess(self, test): super().addSuccess(test); self.note(test, "passed")
-    def addError(self, test, error): super().addError(test, error); self.note(test, "failed")
+    def addError(self, test, error):
+        if error[0].__name__ == "Skipped":  # pytest.importorskip()
+            return self.addSkip(test, str(error[1]))
+        super().addError(test, error)
+        self.note(test, "failed")
     def addFailure(self, test, error): super().addFailure(test, error); self.note(test, "failed")
     def addSkip(self, test, reason): super().addSkip(test, reason); self.note(test, "skipped")
     def addExpectedFailure(self, test, error): super().addExpectedFailure(test, error); self.note(test, "passed")
