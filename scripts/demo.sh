@@ -104,7 +104,7 @@ demo_cuda() {
   demo_observe cuda-remote "$dir/tools/hawser" run --server "shm:$demo_work/hawser.sock" "$program"
   sed 's/^/     /' "$demo_work/cuda-remote.out"
   echo "   The program carries NVIDIA's runtime inside; as it was loaded, its entry points were led to Hawser's, whose driver"
-  echo "   library sent the calls to the server. On the server: $(grep -m1 -oE 'CUDA[^;]*device[^;]*' "$demo_work/hawserd.log" || echo "the device that hawser devices shows")."
+  echo "   library sent the calls to the server. On the server: $(grep -m1 -oE 'CUDA on [^,]*' "$demo_work/hawserd.log" || echo "the device that hawser devices shows")."
   demo_observe cuda-local "$dir/tools/hawser" run --device soft "$program"
   cmp "$demo_work/cuda-remote.out" "$demo_work/cuda-local.out" ||
     die "the remote result differs from that of the software device in the program's own process"
