@@ -53,7 +53,7 @@ wire::Id CudaBackend::NameNode(wire::Id graph, CUgraphNode node, const wire::Arr
   Node named;
   named.native = node;
   named.graph = graph;
-  if (Keep(name, std::move(named)) != 0) return {};
+  if (Keep(name, named) != 0) return {};
   object->names[node] = name;
   return name;
 }
@@ -236,7 +236,7 @@ int32_t CudaBackend::AddNode(const cuda::Call& call, const cuda::AddNode& messag
   node.graph = message.graph;
   if (status = AddNativeNode(message, graph->native, dependencies, &node.native); status != 0) return answer(status);
   const CUgraphNode native = node.native;
-  if (status = Keep(message.node, std::move(node)); status != 0) return answer(status);
+  if (status = Keep(message.node, node); status != 0) return answer(status);
   objects_->Table<Graph>().Find(message.graph)->names[native] = message.node;
   return answer(0);
 }
@@ -271,7 +271,7 @@ int32_t CudaBackend::AddAllocationNode(const cuda::Call& call, const cuda::AddAl
       range.charge = message.size;
       (void)memory_.Add(range);
       const CUgraphNode native = node.native;
-      reply.status = Keep(message.node, std::move(node));
+      reply.status = Keep(message.node, node);
       if (reply.status == 0) objects_->Table<Graph>().Find(message.graph)->names[native] = message.node;
     }
   }
@@ -522,7 +522,7 @@ int32_t CudaBackend::FindNodeInClone(const cuda::Call& call, const cuda::FindNod
   const CUresult result = driver_.cuGraphNodeFindInClone(&node.native, original->native, clone->native);
   if (result != CUDA_SUCCESS) return ReplyStatus(call, result);
   const CUgraphNode native = node.native;
-  status = Keep(message.node, std::move(node));
+  status = Keep(message.node, node);
   if (status == 0) objects_->Table<Graph>().Find(message.clone)->names[native] = message.node;
   return ReplyStatus(call, status);
 }

@@ -457,7 +457,7 @@ int32_t CudaBackend::GetFunction(const cuda::Call& call, const cuda::GetFunction
   std::vector<uint32_t> offsets, sizes;
   (void)DescribeFunction(function.native, function.is_kernel, &offsets, &sizes, nullptr, AnyDevice());
   function.parameter_bytes = ParameterBytes(offsets, sizes);
-  status = Keep(message.function, std::move(function));
+  status = Keep(message.function, function);
   return status == 0 ? 0 : Fail(call, status);
 }
 

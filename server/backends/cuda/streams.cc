@@ -63,6 +63,10 @@ int32_t CudaBackend::SynchronizeContext(const cuda::Call& call, const cuda::Sync
   if (!at.ok()) return ReplyStatus(call, at.status);
   /// Answers when the last of its copies is gone.
   struct Countdown {
+    Countdown(CudaBackend* owner, const cuda::Call& waiting) : backend(owner), call(waiting) {}
+    Countdown(const Countdown&) = delete;
+    Countdown& operator=(const Countdown&) = delete;
+
     CudaBackend* backend;
     cuda::Call call;
     std::atomic<int32_t> status{0};
