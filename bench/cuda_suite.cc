@@ -23,7 +23,6 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 using nlohmann::json;
-using wire::Code;
 using wire::Result;
 using wire::Status;
 using wire::Transport;

@@ -4,6 +4,7 @@
 #include <toml++/toml.h>
 
 #include <charconv>
+#include <cmath>
 #include <fstream>
 #include <functional>
 #include <iterator>
@@ -274,7 +275,7 @@ void ReadShare(Section& section, const toml::node& tenant, TenantShare* share) {
     if (node == nullptr) return;
     const std::optional<double> value = node->value<double>();
     if (!value || !(*value >= 0 && *value <= 100)) return section.Wrong(*node, key, "must be a percentage, 0 to 100");
-    *ppm = static_cast<uint32_t>(*value * (TenantShare::kWhole / 100.0) + 0.5);
+    *ppm = static_cast<uint32_t>(std::lround(*value * (TenantShare::kWhole / 100.0)));
   };
   percent("min_share", &share->min_share_ppm);
   percent("max_share", &share->max_share_ppm);

@@ -15,7 +15,6 @@
 namespace hawser::server {
 
 using std::chrono::milliseconds;
-using wire::Code;
 using wire::Result;
 using wire::Status;
 
@@ -125,8 +124,9 @@ admin::ServerState Server::DescribeServer() const {
   }
   for (const auto& [id, session] : sessions_) {
     for (SessionStatsPage::DeviceInfo& device : session.stats.page()->Devices()) {
+      const auto api = session.facts.api;
       const auto same = std::find_if(state.devices.begin(), state.devices.end(), [&](const admin::DeviceState& known) {
-        return known.name == device.name && known.api == session.facts.api && known.memory_bytes == device.memory;
+        return known.name == device.name && known.api == api && known.memory_bytes == device.memory;
       });
       if (same != state.devices.end()) {
         ++same->sessions;
@@ -230,7 +230,7 @@ bool Server::EndSession(uint64_t id, const std::string& reason) {
       "the server's operator ended the session" + (reason.empty() ? std::string() : ": " + OneLine(reason));
   Log(LogLevel::kInfo, session.label + ": " + text);
   char* const told = session.stats.page()->stop_reason;
-  ::memcpy(told, text.data(), std::min(text.size(), SessionStatsPage::kReason - 1));
+  std::copy_n(text.data(), std::min(text.size(), SessionStatsPage::kReason - 1), told);  // The page is zeroed: it ends.
   ::kill(session.worker.pid, SIGTERM);
   if (session.kill_timer == 0) {
     session.kill_timer = loop_.After(kGrace, [this, id] {

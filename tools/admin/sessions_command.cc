@@ -43,7 +43,7 @@ Status SessionsCommand::Do() {
   if (!client.ok()) return client.status();
   if (stop_->parsed()) {
     for (const uint64_t id : ids_) {
-      if (const Status status = client.value()->StopSession(id, reason_); !status.ok()) return status;
+      if (Status status = client.value()->StopSession(id, reason_); !status.ok()) return status;
     }
     return {};
   }

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <cmath>
 #include <cstdio>
 #include <map>
 #include <utility>
@@ -216,7 +217,7 @@ Result<uint32_t> ParsePercent(std::string_view text) {
   if (error != std::errc() || end != number.data() + number.size() || !(value >= 0 && value <= 100)) {
     return Status(Code::kInvalid, "'" + std::string(text) + "' is no percentage from 0 to 100");
   }
-  return static_cast<uint32_t>(value * 1e4 + 0.5);
+  return static_cast<uint32_t>(std::lround(value * 1e4));
 }
 
 std::string Table::Text() const {

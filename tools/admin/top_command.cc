@@ -77,7 +77,7 @@ Status TopCommand::Do() {
   screen_ = !once_ && !json_ && ::isatty(STDOUT_FILENO) == 1;
   if (screen_) std::cout << kEnter;
   std::optional<pb::Snapshot> before;
-  const Status status =
+  Status status =
       client.value()->Watch(static_cast<uint32_t>(std::lround(interval_s_ * 1000)), [&](const pb::Snapshot& now) {
         // JSON has counters and no rates: the first snapshot is as good as any.
         if (!once_ || before || json_) Show(now, before ? &*before : nullptr, where);

@@ -55,7 +55,7 @@ Status TraceCommand::Do() {
   std::optional<std::chrono::milliseconds> length;
   if (seconds_ > 0) length = std::chrono::milliseconds(std::lround(seconds_ * 1000));
   bool begun = false;
-  const Status status = client.value()->Trace(request, length, [&](const pb::TraceBatch& batch) {
+  Status status = client.value()->Trace(request, length, [&](const pb::TraceBatch& batch) {
     if (!begun) std::cerr << "hawser: tracing " << where << (length ? "" : "; ^C ends it") << std::endl;
     begun = true;
     trace.Add(batch);
