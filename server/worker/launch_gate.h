@@ -2,12 +2,15 @@
 // Where a backend asks before it gives the device work. The scheduler's grants are put behind this interface; a backend
 // asks it for each unit of work (a launch, or one part of a launch that was split) and knows no policy.
 //
-// A unit is entered, runs, and is left: each Enter() that gave true is followed by exactly one Leave(). While UnitNs()
-// is 0 nobody else wants the device: then a backend neither asks nor measures nor splits, and the gate costs one load.
+// Alone, a backend launches between BeginOpen() and EndOpen(): nothing is asked, measured or split, no timer runs, and
+// nobody is told when it ends. When somebody else comes, the gate has the backend drained of that (SetDrain) and the
+// grant goes on.
+// Otherwise a unit is entered, runs, and is left: each Enter() that gave true is followed by exactly one Leave().
 #ifndef HAWSER_SERVER_WORKER_LAUNCH_GATE_H_
 #define HAWSER_SERVER_WORKER_LAUNCH_GATE_H_
 
 #include <cstdint>
+#include <functional>
 
 namespace hawser::server {
 
@@ -16,6 +19,16 @@ class LaunchGate {
  public:
   virtual ~LaunchGate() = default;
 
+  /// True while nobody else wants the device: launch at once, and then call EndOpen(). False: ask for the unit with
+  /// TryEnter() or Enter(). The executor's thread, or one other, never two at a time. Costs an exchange and a load.
+  virtual bool BeginOpen() { return UnitNs() == 0; }
+  virtual void EndOpen() {}
+  /// `drain` waits until what was launched under BeginOpen() so far has ended. A thread of the gate calls it when
+  /// somebody else wants the device; between BeginOpen() and EndOpen() it is not called. Before the first BeginOpen().
+  virtual void SetDrain(std::function<void()> drain) { (void)drain; }
+
+  /// UnitNs() of who should not split.
+  static constexpr uint64_t kWhole = UINT64_MAX;
   /// How long one unit should keep the device, nanoseconds; longer launches are split when they can be. 0: alone.
   virtual uint64_t UnitNs() const = 0;
   /// Who shares the device at the moment, this session's tenant included. For first rounds (paper 004).
