@@ -14,6 +14,8 @@ constexpr uint32_t kFatbinEntry = 1;
 constexpr uint32_t kPlain = 2;
 constexpr uint32_t kPtx = 1;
 constexpr uint32_t kElf = 2;
+/// Groups of parts that a linker left, behind those of a wrapper's translation units.
+constexpr uint32_t kFirstPart = fatbin::kMaxParts + 1;
 
 CUresult Invalid(const std::string& why) {
   guest::Log(guest::LogLevel::kError, "cannot load a module: %s", why.c_str());
@@ -60,7 +62,10 @@ CUresult ImageOffer::AddFatbinBytes(std::span<const std::byte> bytes, uint32_t g
     const uint64_t size = Load<uint32_t>(bytes.data() + at + 4) + Load<uint64_t>(bytes.data() + at + 8);
     const auto kind = static_cast<uint32_t>(entry.kind);
     if (kind == kPtx || kind == kElf || kind == 8) {
-      Add(kFatbinEntry, kind, group, entry.sm, entry.flags, bytes.subspan(at, size));
+      // Parts of one program are units to be linked; in one group the server would choose one of them.
+      const bool part = (entry.flags & fatbin::kFlagLinkedParts) != 0;
+      const uint32_t own_group = part ? static_cast<uint32_t>(kFirstPart + entries_.size()) : group;
+      Add(kFatbinEntry, kind, own_group, entry.sm, entry.flags, bytes.subspan(at, size));
     }
     at += size;
   }

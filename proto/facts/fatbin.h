@@ -63,6 +63,10 @@ enum class Compression : uint8_t { kNone, kLz4, kZstd };
 /// 'a').
 enum class Target : uint8_t { kPlain, kFamily, kExact };
 
+/// A flag of entries that no tool sets: those that have it are parts of one program, which the software device's linker
+/// keeps as text. Whoever chooses among a fatbin's entries takes all of them, to be linked when they are loaded.
+inline constexpr uint64_t kFlagLinkedParts = uint64_t{1} << 60;
+
 /// One image of a fatbin. Spans and texts point into the fatbin's bytes.
 struct Entry {
   EntryKind kind = EntryKind::kPtx;

@@ -15,8 +15,6 @@ using fatbin::EntryKind;
 using fatbin::ImageKind;
 using fatbin::Target;
 
-/// Our own mark on entries that belong together; no tool sets this bit.
-constexpr uint64_t kFlagLinked = uint64_t{1} << 60;
 constexpr size_t kMostListed = 8;
 
 /// True when this device can run code for that target.
@@ -61,7 +59,7 @@ CUresult ChooseFromFatbin(std::span<const std::byte> bytes, uint32_t capability,
     if (!more.value()) break;
     if (++count <= kMostListed) found += (count == 1 ? "" : ", ") + entry.Describe();
     if (!Runs(entry, capability)) continue;
-    if ((entry.flags & kFlagLinked) != 0) linked.push_back(entry);
+    if ((entry.flags & fatbin::kFlagLinkedParts) != 0) linked.push_back(entry);
     if (!best.has_value() || Better(entry, *best)) best = entry;
   }
   if (!best.has_value()) {
@@ -163,7 +161,7 @@ std::vector<std::byte> PackLinked(std::span<const std::string> texts, uint32_t c
     put(at + 0x04, static_cast<uint32_t>(kEntry));
     put(at + 0x08, stored);
     put(at + 0x1c, capability);
-    put(at + 0x28, uint64_t{0x11} | kFlagLinked);
+    put(at + 0x28, uint64_t{0x11} | fatbin::kFlagLinkedParts);
     std::memcpy(out.data() + at + kEntry, text.data(), text.size());
   }
   put(0, uint32_t{0xba55ed50});

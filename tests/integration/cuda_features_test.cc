@@ -319,6 +319,68 @@ TEST_F(CudaFeatures, TheLinkersResultCanBeLoaded) {
   EXPECT_TRUE(ResultIs(1, 4));
 }
 
+// Of several units, as numba-cuda links them: its cuda.core then asks the CUkernel for each attribute.
+TEST_F(CudaFeatures, KernelsThatTheLinkerMadeAreDescribed) {
+  static constexpr const char* kHead = ".version 7.0\n.target sm_75\n.address_size 64\n";
+  const std::string kernel = std::string(kHead) + R"(
+.extern .func (.param .b32 result) twice(.param .b32 x);
+.visible .entry apply(.param .u64 p, .param .u32 value)
+{
+  .reg .b32 %r<3>;
+  .reg .b64 %d<2>;
+  ld.param.u64 %d1, [p];
+  ld.param.u32 %r1, [value];
+  {
+    .param .b32 argument;
+    .param .b32 returned;
+    st.param.b32 [argument], %r1;
+    call.uni (returned), twice, (argument);
+    ld.param.b32 %r2, [returned];
+  }
+  st.global.u32 [%d1], %r2;
+  ret;
+}
+)";
+  const std::string callee = std::string(kHead) + R"(
+.visible .func (.param .b32 result) twice(.param .b32 x)
+{
+  .reg .b32 %r<3>;
+  ld.param.b32 %r1, [x];
+  shl.b32 %r2, %r1, 1;
+  st.param.b32 [result], %r2;
+  ret;
+}
+)";
+  CUlinkState linker = nullptr;
+  HAWSER_CU(cuLinkCreate(0, nullptr, nullptr, &linker));
+  for (const std::string& text : {kernel, callee}) {
+    std::vector<char> bytes(text.c_str(), text.c_str() + text.size() + 1);
+    HAWSER_CU(cuLinkAddData(linker, CU_JIT_INPUT_PTX, bytes.data(), bytes.size(), "unit", 0, nullptr, nullptr));
+  }
+  void* image = nullptr;
+  size_t size = 0;
+  HAWSER_CU(cuLinkComplete(linker, &image, &size));
+  CUlibrary library = nullptr;
+  HAWSER_CU(cuLibraryLoadData(&library, image, nullptr, nullptr, 0, nullptr, nullptr, 0));
+  HAWSER_CU(cuLinkDestroy(linker));
+  CUkernel apply = nullptr;
+  HAWSER_CU(cuLibraryGetKernel(&apply, library, "apply"));
+  for (int attribute = 0; attribute < CU_FUNC_ATTRIBUTE_CLUSTER_SIZE_MUST_BE_SET; ++attribute) {
+    int value = -1000;
+    HAWSER_CU(cuKernelGetAttribute(&value, static_cast<CUfunction_attribute>(attribute), apply, device_));
+    EXPECT_GE(value, -1) << attribute;
+  }
+  int threads = 0;
+  HAWSER_CU(cuKernelGetAttribute(&threads, CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK, apply, device_));
+  EXPECT_GT(threads, 0);
+  uint32_t value = 21;
+  void* parameters[] = {&memory_, &value};
+  HAWSER_CU(cuLaunchKernel(reinterpret_cast<CUfunction>(apply), 1, 1, 1, 1, 1, 1, 0, nullptr, parameters, nullptr));
+  HAWSER_CU(cuMemcpyDtoH(result_.data(), memory_, 4));
+  EXPECT_EQ(result_[0], 42u);
+  HAWSER_CU(cuLibraryUnload(library));
+}
+
 TEST_F(CudaFeatures, AChildOfForkHasNoCuda) {
   const pid_t child = fork();
   ASSERT_GE(child, 0);

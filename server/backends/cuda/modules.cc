@@ -427,6 +427,7 @@ int32_t CudaBackend::DescribeKernel(const cuda::Call& call, const cuda::Describe
     if (reply.status == 0) {
       const int32_t described =
           DescribeFunction(function, is_kernel, &text.offsets, &text.sizes, &text.attributes, device);
+      reply.status = described;  // Without its parameters it cannot be launched.
       reply.kernel = text.View(described == 0);
     }
   }
