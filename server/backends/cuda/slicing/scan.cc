@@ -1,0 +1,159 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "server/backends/cuda/slicing/scan.h"
+
+#include <algorithm>
+#include <array>
+#include <unordered_map>
+#include <unordered_set>
+#include <vector>
+
+#include "server/backends/cuda/slicing/guard.h"
+#include "server/backends/cuda/slicing/wait_scan.h"
+#include "softcuda/ptx/lexer.h"
+
+namespace hawser::server::cuda_slicing {
+namespace {
+
+using ptx::Function;
+using ptx::Instruction;
+using ptx::Module;
+using ptx::Operand;
+using ptx::OperandKind;
+using ptx::SpecialRegister;
+using ptx::Variable;
+
+bool In(SpecialRegister which, SpecialRegister first, SpecialRegister last) { return which >= first && which <= last; }
+
+/// Empty, or what the register tells that is another thing in a part.
+std::string_view WhatItTells(SpecialRegister which) {
+  if (which == SpecialRegister::kSmId || which == SpecialRegister::kNsmId)
+    return "it asks on which multiprocessor it runs";
+  if (which == SpecialRegister::kGridId) return "it asks for the number of its grid";
+  if (In(which, SpecialRegister::kClock, SpecialRegister::kGlobaltimerHi)) return "it asks for the time";
+  if (which == SpecialRegister::kPm) return "it reads counters of the device";
+  if (which == SpecialRegister::kCurrentGraphExec) return "it asks for its graph";
+  if (In(which, SpecialRegister::kClusterIdX, SpecialRegister::kIsExplicitCluster)) return "it knows of clusters";
+  if (In(which, SpecialRegister::kEnvreg0, SpecialRegister::kEnvreg31)) return "it reads what the driver alone knows";
+  return {};
+}
+
+/// What compilers name the texts of messages: nobody writes to them.
+bool IsText(const Variable& variable) {
+  return variable.linkage == ptx::Linkage::kInternal && !variable.initial.empty() && variable.addresses.empty() &&
+         (variable.name.starts_with("$str") || variable.name.starts_with("_$_str") ||
+          variable.name.starts_with("__unnamed_"));
+}
+
+/// Functions of the driver itself that do the same in a part.
+bool IsHarmless(std::string_view name) {
+  constexpr std::array<std::string_view, 4> kHarmless = {"vprintf", "malloc", "free", "__assertfail"};
+  return std::find(kHarmless.begin(), kHarmless.end(), name) != kHarmless.end();
+}
+
+/// A kernel with all that it may call.
+class Scan {
+ public:
+  explicit Scan(const Module& module) : module_(module) {
+    for (const Function& function : module.functions) functions_.emplace(function.name, &function);
+    for (const Variable& variable : module.variables) variables_.emplace(variable.name, &variable);
+  }
+
+  std::string Run(std::string_view name) {
+    const auto kernel = functions_.find(name);
+    if (kernel == functions_.end() || !kernel->second->entry || !kernel->second->defined) {
+      return "it is not in its module's text";
+    }
+    if (const auto layout = LayoutOf(module_, *kernel->second); !layout.ok()) return layout.status().text();
+    if (std::string why = Directives(name); !why.empty()) return why;
+    Reach(*kernel->second);
+    for (size_t i = 0; i < reached_.size() && why_.empty(); ++i) Look(*reached_[i]);
+    if (!why_.empty()) return why_;
+    for (const Function* function : reached_) {
+      if (MayWait(module_, *function, [&](std::string_view callee) { return Polls(callee); })) {
+        return "a loop may wait for another block";
+      }
+    }
+    return {};
+  }
+
+ private:
+  std::string Directives(std::string_view name) {
+    auto kernels = FindKernels(*module_.text);
+    if (!kernels.ok()) return kernels.status().text();
+    for (const KernelPlace& place : *kernels) {
+      if (place.name != name || place.body == 0) continue;
+      ptx::Lexer lexer(std::string_view(*module_.text).substr(place.begin, place.body - place.begin));
+      while (lexer.Peek().kind != ptx::TokenKind::kEnd) {
+        if (lexer.Next().text.find("cluster") != std::string_view::npos) return "it knows of clusters";
+      }
+    }
+    return {};
+  }
+
+  void Reach(const Function& function) {
+    if (seen_.insert(&function).second) reached_.push_back(&function);
+  }
+
+  void Symbol(uint32_t index) {
+    if (index >= module_.names.size()) return;
+    const std::string& name = module_.names[index];
+    if (const auto variable = variables_.find(name); variable != variables_.end()) {
+      // Of shared memory every block has its own.
+      if (variable->second->space != ptx::Space::kShared && !IsText(*variable->second)) {
+        why_ = "it uses a variable of its module";
+      }
+      return;
+    }
+    const auto function = functions_.find(name);
+    if (function == functions_.end()) {
+      why_ = "it names what is not in its module's text";
+    } else if (function->second->defined) {
+      Reach(*function->second);
+    } else if (!IsHarmless(name)) {
+      why_ = "it calls what is not in its module's text";
+    }
+  }
+
+  void Look(const Function& function) {
+    for (const Operand& operand : function.operands) {
+      if (operand.kind == OperandKind::kSymbol) Symbol(operand.index);
+      if (operand.kind != OperandKind::kSpecial) continue;
+      const std::string_view tells = WhatItTells(static_cast<SpecialRegister>(operand.index));
+      if (!tells.empty()) why_ = tells;
+    }
+    for (const ptx::TargetList& list : function.target_lists) {
+      for (const uint32_t name : list.names) Symbol(name);
+    }
+    for (const Variable& variable : function.variables) {
+      for (const ptx::InitialAddress& address : variable.addresses) Symbol(address.name);
+    }
+    for (const Instruction& instruction : function.instructions) {
+      const std::string_view op = instruction.op;
+      if (op.starts_with("griddepcontrol")) why_ = "it is launched together with what comes behind it";
+      if (op.find("cluster") != std::string_view::npos || op.starts_with("mapa") || op.starts_with("getctarank")) {
+        why_ = "it knows of clusters";
+      }
+    }
+  }
+
+  /// Whether a call of this within a loop may be how the loop waits.
+  bool Polls(std::string_view name) {
+    const auto function = functions_.find(name);
+    if (function == functions_.end()) return true;
+    if (!function->second->defined) return !IsHarmless(name);
+    return LooksAtOthers(*function->second);
+  }
+
+  const Module& module_;
+  std::unordered_map<std::string_view, const Function*> functions_;
+  std::unordered_map<std::string_view, const Variable*> variables_;
+  std::unordered_set<const Function*> seen_;
+  std::vector<const Function*> reached_;
+  std::string why_;
+};
+
+}  // namespace
+
+std::string WhyWhole(const Module& module, std::string_view kernel) { return Scan(module).Run(kernel); }
+
+}  // namespace hawser::server::cuda_slicing

@@ -1,0 +1,239 @@
+// SPDX-License-Identifier: Apache-2.0
+// Which kernels may run in parts, and the text of those that do.
+#include <gtest/gtest.h>
+
+#include <memory>
+#include <string>
+
+#include "server/backends/cuda/slicing/guard.h"
+#include "server/backends/cuda/slicing/module_text.h"
+#include "server/backends/cuda/slicing/scan.h"
+#include "wire/codec.h"
+
+namespace hawser::server::cuda_slicing {
+namespace {
+
+using Module = std::shared_ptr<const ptx::Module>;
+
+Module Parse(const std::string& text) {
+  auto module = ptx::Parse(text);
+  EXPECT_TRUE(module.ok()) << (module.ok() ? "" : module.status().text());
+  return module.ok() ? *module : nullptr;
+}
+
+std::string Head(const char* version = "8.0", const char* target = "sm_90") {
+  return std::string(".version ") + version + "\n.target " + target + "\n.address_size 64\n";
+}
+
+/// A kernel "k" with this body, registers of all kinds, and a pointer in %rd1.
+std::string Kernel(const std::string& body, const std::string& directives = "") {
+  return ".visible .entry k(.param .u64 k_pointer, .param .u32 k_count)\n" + directives +
+         "{\n.reg .pred %p<9>;\n.reg .b32 %r<20>;\n.reg .b64 %rd<9>;\n.reg .f32 %f<9>;\n"
+         "ld.param.u64 %rd1, [k_pointer];\nld.param.u32 %r1, [k_count];\n" +
+         body + "\nret;\n}\n";
+}
+
+std::string Why(const std::string& text, const char* kernel = "k") {
+  const Module module = Parse(text);
+  return module == nullptr ? "not parsed" : WhyWhole(*module, kernel);
+}
+std::string WhyBody(const std::string& body) { return Why(Head() + Kernel(body)); }
+
+constexpr const char* kWaits = "a loop may wait for another block";
+
+TEST(CudaSlicingScan, OrdinaryKernelsMayBeSplit) {
+  EXPECT_EQ(WhyBody("st.global.u32 [%rd1], %r1;"), "");
+  EXPECT_EQ(WhyBody("bar.sync 0;\nmov.u32 %r2, %nctaid.x;\nst.global.u32 [%rd1], %r2;"), "");
+  EXPECT_EQ(WhyBody("red.global.add.u32 [%rd1], %r1;"), "");
+  // A grid stride.
+  EXPECT_EQ(WhyBody("mov.u32 %r2, 0;\n$L:\nld.global.u32 %r3, [%rd1];\nadd.s32 %r2, %r2, 1;\n"
+                    "setp.lt.u32 %p1, %r2, %r1;\n@%p1 bra $L;"),
+            "");
+  // A histogram whose sums nobody looks at.
+  EXPECT_EQ(WhyBody("mov.u32 %r2, 0;\n$L:\natom.global.add.u32 %r3, [%rd1], 1;\nadd.s32 %r2, %r2, 1;\n"
+                    "setp.lt.u32 %p1, %r2, %r1;\n@%p1 bra $L;"),
+            "");
+  // "The last block does the rest": an atomic decides, but in no loop.
+  EXPECT_EQ(WhyBody("atom.global.inc.u32 %r3, [%rd1], %r1;\nsetp.eq.u32 %p1, %r3, %r1;\n@!%p1 bra $E;\n"
+                    "st.global.u32 [%rd1+4], %r1;\n$E:"),
+            "");
+  // The sum of floats by compare and exchange.
+  EXPECT_EQ(WhyBody("ld.global.u32 %r2, [%rd1];\n$L:\nmov.b32 %f1, %r2;\nadd.f32 %f2, %f1, %f1;\nmov.b32 %r4, %f2;\n"
+                    "atom.global.cas.b32 %r5, [%rd1], %r2, %r4;\nsetp.ne.s32 %p1, %r5, %r2;\nmov.u32 %r2, %r5;\n"
+                    "@%p1 bra $L;"),
+            "");
+  // What a block's own threads tell each other.
+  EXPECT_EQ(WhyBody("mov.u32 %r2, 0;\n$L:\nld.volatile.shared.u32 %r3, [%r2];\nsetp.ne.u32 %p1, %r3, 0;\n@%p1 bra $L;"),
+            "");
+}
+
+TEST(CudaSlicingScan, LoopsThatWaitForOtherBlocksAreFound) {
+  const auto loop = [](const std::string& look) {
+    return WhyBody("$L:\n" + look + "\nsetp.lt.u32 %p1, %r3, %r1;\n@%p1 bra $L;");
+  };
+  EXPECT_EQ(loop("ld.volatile.global.u32 %r3, [%rd1];"), kWaits);
+  EXPECT_EQ(loop("ld.volatile.u32 %r3, [%rd1];"), kWaits);
+  EXPECT_EQ(loop("ld.acquire.gpu.global.u32 %r3, [%rd1];"), kWaits);
+  EXPECT_EQ(loop("ld.relaxed.gpu.global.u32 %r3, [%rd1];"), kWaits);
+  EXPECT_EQ(loop("ld.global.cv.u32 %r3, [%rd1];"), kWaits);
+  EXPECT_EQ(loop("atom.global.add.u32 %r3, [%rd1], 0;"), kWaits);
+  EXPECT_EQ(loop("atom.global.exch.b32 %r3, [%rd1], 1;"), kWaits);
+  EXPECT_EQ(loop("atom.acquire.gpu.global.cas.b32 %r3, [%rd1], 1, 2;"), kWaits);
+  EXPECT_EQ(loop("membar.gl;\nld.global.u32 %r3, [%rd1];"), kWaits);
+  // Through several registers, and through memory.
+  EXPECT_EQ(loop("ld.volatile.global.u32 %r5, [%rd1];\nadd.s32 %r6, %r5, 1;\nmov.u32 %r3, %r6;"), kWaits);
+  EXPECT_EQ(loop("ld.volatile.global.u32 %r5, [%rd1];\nst.global.u32 [%rd1+8], %r5;\nld.global.u32 %r3, [%rd1+8];"),
+            kWaits);
+  // Sleeping is for those who wait, whatever they look at.
+  EXPECT_EQ(loop("nanosleep.u32 100;\nld.global.u32 %r3, [%rd1];"), kWaits);
+  // A loop whose blocks do not lie in order.
+  EXPECT_EQ(WhyBody("bra $B;\n$A:\nld.volatile.global.u32 %r3, [%rd1];\nsetp.ne.u32 %p1, %r3, 0;\n@%p1 bra $E;\n$B:\n"
+                    "bra $A;\n$E:"),
+            kWaits);
+}
+
+TEST(CudaSlicingScan, AFunctionThatLooksAtOthersMayBeHowALoopWaits) {
+  const std::string poll =
+      ".func (.param .b32 out) look(.param .b64 where)\n{\n.reg .b32 %r<3>;\n.reg .b64 %rd<3>;\n"
+      "ld.param.u64 %rd1, [where];\nld.volatile.u32 %r1, [%rd1];\nst.param.b32 [out], %r1;\nret;\n}\n";
+  const std::string call =
+      "{\n.param .b64 a;\n.param .b32 b;\nst.param.b64 [a], %rd1;\ncall.uni (b), look, (a);\nld.param.b32 %r3, "
+      "[b];\n}\n";
+  EXPECT_EQ(Why(Head() + poll + Kernel("$L:\n" + call + "setp.ne.u32 %p1, %r3, 0;\n@%p1 bra $L;")), kWaits);
+  EXPECT_EQ(Why(Head() + poll + Kernel(call)), "");
+}
+
+TEST(CudaSlicingScan, ClustersAreNeverSplit) {
+  EXPECT_EQ(WhyBody("barrier.cluster.arrive;"), "it knows of clusters");
+  EXPECT_EQ(WhyBody("mov.u32 %r2, %cluster_ctarank;"), "it knows of clusters");
+  EXPECT_EQ(WhyBody("mov.u32 %r2, %clusterid.x;"), "it knows of clusters");
+  EXPECT_EQ(WhyBody("mapa.u64 %rd2, %rd1, %r1;"), "it knows of clusters");
+  EXPECT_EQ(Why(Head() + Kernel("", ".explicitcluster\n.reqnctapercluster 2, 1, 1\n")), "it knows of clusters");
+  EXPECT_EQ(Why(Head() + Kernel("", ".maxclusterrank 4\n")), "it knows of clusters");
+}
+
+TEST(CudaSlicingScan, DependentLaunchesAreNeverSplit) {
+  EXPECT_EQ(WhyBody("griddepcontrol.wait;"), "it is launched together with what comes behind it");
+  EXPECT_EQ(WhyBody("griddepcontrol.launch_dependents;"), "it is launched together with what comes behind it");
+}
+
+TEST(CudaSlicingScan, WhoAsksForTimeOrPlaceIsNeverSplit) {
+  EXPECT_EQ(WhyBody("mov.u32 %r2, %clock;"), "it asks for the time");
+  EXPECT_EQ(WhyBody("mov.u64 %rd2, %clock64;"), "it asks for the time");
+  EXPECT_EQ(WhyBody("mov.u64 %rd2, %globaltimer;"), "it asks for the time");
+  EXPECT_EQ(WhyBody("mov.u32 %r2, %smid;"), "it asks on which multiprocessor it runs");
+  EXPECT_EQ(WhyBody("mov.u32 %r2, %nsmid;"), "it asks on which multiprocessor it runs");
+  EXPECT_EQ(WhyBody("mov.u64 %rd2, %gridid;"), "it asks for the number of its grid");
+  EXPECT_EQ(WhyBody("mov.b32 %r2, %envreg2;"), "it reads what the driver alone knows");
+  // In a function that it calls too.
+  const std::string function = ".func where()\n{\n.reg .b32 %r<3>;\nmov.u32 %r1, %smid;\nret;\n}\n";
+  EXPECT_EQ(Why(Head() + function + Kernel("call.uni where;")), "it asks on which multiprocessor it runs");
+  EXPECT_EQ(Why(Head() + function + Kernel("")), "");
+}
+
+TEST(CudaSlicingScan, VariablesOfTheModuleWouldBeOthersInACopy) {
+  const std::string variable = ".visible .global .align 4 .u32 sum;\n";
+  EXPECT_EQ(Why(Head() + variable + Kernel("red.global.add.u32 [sum], 1;")), "it uses a variable of its module");
+  EXPECT_EQ(Why(Head() + variable + Kernel("")), "");
+  EXPECT_EQ(Why(Head() + ".const .align 4 .u32 factor = 3;\n" + Kernel("ld.const.u32 %r2, [factor];")),
+            "it uses a variable of its module");
+  EXPECT_EQ(
+      Why(Head() + ".global .texref image;\n" + Kernel("tex.1d.v4.f32.s32 {%f1, %f2, %f3, %f4}, [image, {%r1}];")),
+      "it uses a variable of its module");
+  // Messages are only read; shared memory is of the block.
+  EXPECT_EQ(Why(Head() + ".global .align 1 .b8 $str[3] = {72, 105, 0};\n" + Kernel("mov.u64 %rd2, $str;")), "");
+  EXPECT_EQ(Why(Head() + ".extern .shared .align 16 .b8 room[];\n" + Kernel("mov.u32 %r2, room;")), "");
+}
+
+TEST(CudaSlicingScan, WhatIsElsewhereIsNotKnown) {
+  EXPECT_EQ(Why(Head() + ".extern .func other();\n" + Kernel("call.uni other;")),
+            "it calls what is not in its module's text");
+  EXPECT_EQ(Why(Head() + Kernel(""), "nobody"), "it is not in its module's text");
+  const std::string print =
+      ".extern .func (.param .b32 r) vprintf(.param .b64 f, .param .b64 a);\n" +
+      Kernel(
+          "{\n.param .b64 f;\n.param .b64 a;\n.param .b32 r;\nst.param.b64 [f], %rd1;\nst.param.b64 [a], %rd1;\n"
+          "call.uni (r), vprintf, (f, a);\n}");
+  EXPECT_EQ(Why(Head() + print), "");
+}
+
+TEST(CudaSlicingScan, TheGuardsParametersMustFit) {
+  const auto text = [](const char* version, const char* target, int bytes) {
+    return Head(version, target) + ".entry k(.param .align 8 .b8 block[" + std::to_string(bytes) + "])\n{\nret;\n}\n";
+  };
+  EXPECT_EQ(Why(text("8.0", "sm_90", 4336)), "");
+  EXPECT_EQ(Why(text("8.0", "sm_90", 4337)), "it has too many parameters");
+  EXPECT_EQ(Why(text("8.1", "sm_90", 32000)), "");
+  EXPECT_EQ(Why(text("8.1", "sm_60", 32000)), "it has too many parameters");
+  EXPECT_EQ(Why(text("8.1", "sm_90", 32752)), "it has too many parameters");
+}
+
+TEST(CudaSlicingGuard, TheKernelKeepsItsParametersAndGetsTwo) {
+  const Module module = Parse(Head() +
+                              ".visible .entry other(.param .u64 a)\n.maxntid 64, 1, 1\n{\nret;\n}\n"
+                              ".visible .entry k(\n.param .u64 a, // } {\n.param .u8 b\n)\n.pragma \"nounroll\";\n"
+                              "{\n.reg .b32 %r<2>;\n$L: mov.u32 %r1, %ctaid.x;\nret;\n}\n"
+                              ".weak .entry last()\n{\n{\nret;\n}\n}\n.global .u32 v;\n");
+  ASSERT_NE(module, nullptr);
+  auto guarded = GuardKernel(*module, "k");
+  ASSERT_TRUE(guarded.ok()) << guarded.status().text();
+  const Module rewritten = Parse(*guarded);
+  ASSERT_NE(rewritten, nullptr);
+  ASSERT_EQ(rewritten->functions.size(), 1u);
+  const ptx::Function& kernel = rewritten->functions[0];
+  EXPECT_EQ(kernel.name, "k");
+  EXPECT_EQ(kernel.linkage, ptx::Linkage::kVisible);
+  ASSERT_EQ(kernel.parameter_count, 4u);
+  EXPECT_EQ(kernel.variables[kernel.parameters[1]].name, "b");
+  // The guard's two exits come first.
+  ASSERT_GT(kernel.instructions.size(), 12u);
+  EXPECT_EQ(kernel.instructions[12].op, "exit");
+  EXPECT_EQ(kernel.instructions[13].op, "exit");
+  EXPECT_EQ(kernel.instructions[14].op, "mov.u32");
+  EXPECT_EQ(rewritten->variables.size(), 1u);
+  auto layout = LayoutOf(*module, module->functions[1]);
+  ASSERT_TRUE(layout.ok());
+  EXPECT_EQ(layout->own_bytes, 9u);
+  EXPECT_EQ(layout->low_offset, 16u);
+  EXPECT_EQ(layout->high_offset, 24u);
+  EXPECT_EQ(layout->total_bytes, 32u);
+}
+
+TEST(CudaSlicingGuard, KernelsWithoutParametersGetThem) {
+  for (const char* header : {".entry k", ".entry k()", ".visible .entry k( )"}) {
+    const Module module = Parse(Head() + header + "\n{\nret;\n}\n");
+    ASSERT_NE(module, nullptr) << header;
+    auto guarded = GuardKernel(*module, "k");
+    ASSERT_TRUE(guarded.ok()) << header;
+    const Module rewritten = Parse(*guarded);
+    ASSERT_NE(rewritten, nullptr) << header << "\n" << *guarded;
+    EXPECT_EQ(rewritten->functions[0].parameter_count, 2u);
+  }
+}
+
+TEST(CudaSlicingGuard, TextsWithOurNamesAreLeftAlone) {
+  const Module module = Parse(Head() + ".entry k()\n{\n.reg .b32 %__hawser_a0;\nret;\n}\n");
+  ASSERT_NE(module, nullptr);
+  EXPECT_FALSE(GuardKernel(*module, "k").ok());
+}
+
+TEST(CudaSlicingGuard, AnUnknownKernelIsAnError) {
+  const Module module = Parse(Head() + ".entry k()\n{\nret;\n}\n");
+  ASSERT_NE(module, nullptr);
+  EXPECT_FALSE(GuardKernel(*module, "nobody").ok());
+}
+
+TEST(CudaSlicingText, PtxIsTakenAsItIs) {
+  const std::string text = Head() + ".entry k()\n{\nret;\n}\n";
+  const wire::Bytes bytes = wire::AsBytes(text);
+  ModuleText module(std::make_shared<const std::vector<std::byte>>(bytes.begin(), bytes.end()), false);
+  ASSERT_TRUE(module.Parsed().ok());
+  EXPECT_EQ((*module.Parsed())->functions.size(), 1u);
+  // No entry of a fatbin.
+  ModuleText broken(std::make_shared<const std::vector<std::byte>>(bytes.begin(), bytes.end()), true);
+  EXPECT_FALSE(broken.Parsed().ok());
+  EXPECT_FALSE(broken.Parsed().ok());
+}
+
+}  // namespace
+}  // namespace hawser::server::cuda_slicing
