@@ -8,6 +8,7 @@
 
 #include "scheduler/conformance/conformance.h"
 #include "scheduler/core/policy_library.h"
+#include "tools/shut_in.h"
 
 namespace hawser::tools {
 
@@ -21,6 +22,7 @@ void PolicyCommand::Register(CLI::App& app) {
   test_->add_option("policy", policy_, "A plugin's file, or a built-in policy's name")->required();
   test_->add_option("--seeds", seeds_, "How many random scenarios (default: 50)")->check(CLI::Range(0, 100000));
   test_->add_option("--first-seed", first_seed_, "The first one's number (default: 1)");
+  test_->add_flag("--isolated", isolated_, "Run it as a server runs a policy that is not trusted: shut in");
   test_->add_flag("--verbose", verbose_, "Name what passed as well");
   test_->add_flag("--json", json_, "As JSON");
 }
@@ -47,6 +49,7 @@ int PolicyCommand::Test() const {
   scheduler::ConformanceOptions options;
   options.seeds = seeds_;
   options.first_seed = first_seed_;
+  if (isolated_) options.open = OpenShutIn;
   size_t failed = 0;
   const auto cases = scheduler::TestConformance(policy_, options, [&](const scheduler::ConformanceCase& one) {
     failed += one.problems.empty() ? 0 : 1;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// hawser policy list; hawser policy test NAME|FILE.so
+// hawser policy list; hawser policy test NAME|FILE.so [--isolated]
 #ifndef HAWSER_TOOLS_POLICY_COMMAND_H_
 #define HAWSER_TOOLS_POLICY_COMMAND_H_
 
@@ -25,7 +25,7 @@ class PolicyCommand : public Command {
   CLI::App* test_ = nullptr;
   std::string policy_;
   uint64_t seeds_ = 50, first_seed_ = 1;
-  bool json_ = false, verbose_ = false;
+  bool json_ = false, verbose_ = false, isolated_ = false;
 };
 
 }  // namespace hawser::tools

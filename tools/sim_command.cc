@@ -10,6 +10,7 @@
 #include "scheduler/sim/report.h"
 #include "scheduler/sim/scenario.h"
 #include "scheduler/sim/simulator.h"
+#include "tools/shut_in.h"
 #include "tools/sim_timeline.h"
 
 namespace hawser::tools {
@@ -38,6 +39,7 @@ void SimCommand::Register(CLI::App& app) {
   parser_->add_option("--set", settings_, "key=value: a setting for the policy; may be repeated");
   parser_->add_option("--seconds", seconds_, "Virtual time (default: the scenario's)")
       ->check(CLI::Range(0.001, 3600.0));
+  parser_->add_flag("--isolated", isolated_, "Run the policy as a server runs one that is not trusted: shut in");
   parser_->add_option("--json", json_file_, "Write everything measured as JSON to this file; -: to standard output");
   parser_->add_option("--svg", svg_file_, "Write a picture of the timeline to this file");
   parser_->add_flag("--list", list_, "List the built-in scenarios");
@@ -72,7 +74,7 @@ int SimCommand::Run() {
     }
     scenario->settings[setting.substr(0, equals)] = setting.substr(equals + 1);
   }
-  const auto policy = scheduler::PolicyLibrary::Find(policy_);
+  const auto policy = isolated_ ? OpenShutIn(policy_) : scheduler::PolicyLibrary::Find(policy_);
   if (!policy.ok()) {
     Complain("sim sched: " + policy.status().text());
     return 1;

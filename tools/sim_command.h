@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// hawser sim sched --policy NAME|FILE.so --scenario NAME|FILE.json [--json FILE] [--svg FILE]
+// hawser sim sched --policy NAME|FILE.so --scenario NAME|FILE.json [--isolated] [--json FILE] [--svg FILE]
 #ifndef HAWSER_TOOLS_SIM_COMMAND_H_
 #define HAWSER_TOOLS_SIM_COMMAND_H_
 
@@ -24,7 +24,7 @@ class SimCommand : public Command {
   std::vector<std::string> settings_;  ///< "key=value"
   std::string json_file_, svg_file_;
   double seconds_ = 0;
-  bool list_ = false;
+  bool list_ = false, isolated_ = false;
 };
 
 }  // namespace hawser::tools

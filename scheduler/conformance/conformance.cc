@@ -190,7 +190,7 @@ void Say(int fd, const nlohmann::json& message) {
 
 [[noreturn]] void Child(int fd, const std::string& name, const ConformanceOptions& options,
                         const std::set<std::string>& skip) {
-  const auto policy = PolicyLibrary::Find(name);
+  const auto policy = options.open(name);
   if (!policy.ok()) {
     Say(fd, {{"refused", policy.status().text()}});
     ::_exit(0);

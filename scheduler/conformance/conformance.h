@@ -21,6 +21,8 @@ struct ConformanceOptions {
   uint64_t first_seed = 1;
   uint64_t seeds = 50;                         ///< Random scenarios, and as many with tenants that come and go.
   std::chrono::milliseconds patience{20'000};  ///< For one scenario, in real time: a callback that does not return.
+  /// Where the policy comes from; called in the child process.
+  std::function<wire::Result<PolicyLibrary>(const std::string&)> open = PolicyLibrary::Find;
 };
 
 struct ConformanceCase {

@@ -57,17 +57,19 @@ class PolicyHost::Call {
  public:
   Call(PolicyHost& host, uint64_t now_ns) : host_(host) {
     host_.now_ns_ = std::max(host_.now_ns_, now_ns);
-    if (host_.options_.callback_cpu_ns != 0) cpu_ = Clock(CLOCK_THREAD_CPUTIME_ID);
+    if (host_.options_.callback_cpu_ns != 0) cpu_ = Cpu();
     if (host_.options_.callback_wall_ns != 0) wall_ = Clock(CLOCK_MONOTONIC);
   }
   ~Call() {
-    host_.last_cpu_ns_ = host_.options_.callback_cpu_ns != 0 ? Clock(CLOCK_THREAD_CPUTIME_ID) - cpu_ : 0;
+    host_.last_cpu_ns_ = host_.options_.callback_cpu_ns != 0 ? Cpu() - cpu_ : 0;
     host_.last_wall_ns_ = host_.options_.callback_wall_ns != 0 ? Clock(CLOCK_MONOTONIC) - wall_ : 0;
   }
   Call(const Call&) = delete;
   Call& operator=(const Call&) = delete;
 
  private:
+  uint64_t Cpu() const { return host_.run_ != nullptr ? host_.run_->cpu_ns() : Clock(CLOCK_THREAD_CPUTIME_ID); }
+
   PolicyHost& host_;
   uint64_t cpu_ = 0, wall_ = 0;
 };
@@ -95,36 +97,44 @@ void PolicyHost::Stop() {
   if (!library_) return;
   if (policy_.fini != nullptr) policy_.fini(state_);
   state_ = nullptr;
+  run_.reset();
   library_.reset();
 }
 
 Status PolicyHost::Use(const PolicyLibrary& library, uint64_t now_ns) {
   now_ns_ = std::max(now_ns_, now_ns);
-  auto read = ReadPolicy(library.entry()(&host_), library.name());
-  if (!read.ok()) return read.status();
+  auto begun = library.Begin(host_);
+  if (!begun.ok()) return begun.status();
+  const hawser_policy& policy = begun->policy;
   // The new one gets private memory of its own; the old one's is kept until the new one has begun.
   std::vector<std::vector<std::byte>> old_memory;
   for (const auto& tenant : tenants_.all()) {
-    old_memory.push_back(std::exchange(tenant->private_memory, std::vector<std::byte>(read->priv_size)));
+    old_memory.push_back(std::exchange(tenant->private_memory, std::vector<std::byte>(policy.priv_size)));
   }
-  void* state = nullptr;
-  const int result = read->init != nullptr ? read->init(&host_, &state) : 0;
+  // So is its timer, and what the new one asks for in init() is not lost.
+  const uint64_t old_timer_ns = std::exchange(timer_ns_, UINT64_MAX);
+  void* state = begun->state;
+  const int result = policy.init != nullptr ? policy.init(&host_, &state) : 0;
   if (result != 0) {
     for (size_t i = 0; i < old_memory.size(); ++i) tenants_.all()[i]->private_memory = std::move(old_memory[i]);
-    return Status(Code::kRefused,
-                  "policy " + library.name() + " could not begin: init() returned " + std::to_string(result));
+    timer_ns_ = old_timer_ns;
+    const std::string failure = begun->run != nullptr ? begun->run->failure() : "";
+    return Status(Code::kRefused, "policy " + library.name() + " could not begin: " +
+                                      (failure.empty() ? "init() returned " + std::to_string(result) : failure));
   }
+  const uint64_t new_timer_ns = timer_ns_;
   if (library_ && policy_.fini != nullptr) {
     for (size_t i = 0; i < old_memory.size(); ++i) std::swap(tenants_.all()[i]->private_memory, old_memory[i]);
     policy_.fini(state_);
     for (size_t i = 0; i < old_memory.size(); ++i) std::swap(tenants_.all()[i]->private_memory, old_memory[i]);
   }
-  library_ = library;
-  policy_ = *read;
+  policy_ = policy;
   state_ = state;
+  run_ = std::move(begun->run);
+  library_ = library;
   name_ = policy_.name;
-  is_fallback_ = library.entry() == PolicyLibrary::Fair().entry();
-  timer_ns_ = UINT64_MAX;
+  is_fallback_ = library.is_fair();
+  timer_ns_ = new_timer_ns;
   revoked_ = nullptr;
   idle_since_ns_ = UINT64_MAX;
   slow_in_a_row_.clear();
@@ -133,7 +143,7 @@ Status PolicyHost::Use(const PolicyLibrary& library, uint64_t now_ns) {
     tenant->waits_since_ns = now_ns_;
     tenant->served_others = 0;
     if (!Tell(*tenant)) {
-      const std::string reason = "tenant_add() failed";
+      const std::string reason = RunFailed() ? run_->failure() : "tenant_add() failed";
       Eject(reason);
       return Status(Code::kRefused, "policy " + library.name() + ": " + reason + "; fair took its place");
     }
@@ -371,6 +381,10 @@ void PolicyHost::GuardStarvation(const Tenant& chosen) {
 }
 
 bool PolicyHost::InTime(const char* callback) {
+  if (RunFailed()) {
+    Eject(run_->failure());
+    return false;
+  }
   const bool slow_cpu = options_.callback_cpu_ns != 0 && last_cpu_ns_ > options_.callback_cpu_ns;
   const bool slow_wall = options_.callback_wall_ns != 0 && last_wall_ns_ > options_.callback_wall_ns;
   if (!slow_cpu && !slow_wall) {
@@ -391,7 +405,9 @@ bool PolicyHost::InTime(const char* callback) {
 
 void PolicyHost::Eject(const std::string& reason) {
   const std::string old = name_;
-  Emit(PolicyEvent::Kind::kEjected, "policy " + old + " was ejected: " + reason + "; fair takes over", Dump());
+  // A callback that could not be called answers with an error; why it could not be called is the better reason.
+  const std::string why = RunFailed() ? run_->failure() : reason;
+  Emit(PolicyEvent::Kind::kEjected, "policy " + old + " was ejected: " + why + "; fair takes over", Dump());
   ++ejections_;
   if (is_fallback_) return;  // Select() then decides by itself; there is nothing better.
   if (const Status status = Use(PolicyLibrary::Fair(), now_ns_); !status.ok()) {

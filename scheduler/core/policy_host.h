@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <functional>
 #include <map>
+#include <memory>
 #include <optional>
 #include <string>
 
@@ -111,7 +112,9 @@ class PolicyHost {
   bool Tell(Tenant& tenant);
   /// The policy has failed. Puts `fair` in its place.
   void Eject(const std::string& reason);
-  /// Looks at the last callback's time; false: the policy was ejected for it.
+  /// Whether where it runs it can go on no longer.
+  bool RunFailed() const { return run_ != nullptr && !run_->failure().empty(); }
+  /// Looks at how the last callback went, and at its time; false: the policy was ejected for it.
   bool InTime(const char* callback);
   std::optional<std::string> Wrong(int result, const hawser_decision& decision) const;
   Choice Bounded(const hawser_decision& decision);
@@ -124,6 +127,7 @@ class PolicyHost {
   const EventFunction events_;
   hawser_host host_{};
   std::optional<PolicyLibrary> library_;  ///< Of the policy that runs; keeps it in memory.
+  std::shared_ptr<PolicyRun> run_;        ///< If it runs elsewhere.
   hawser_policy policy_{};
   void* state_ = nullptr;
   std::string name_;

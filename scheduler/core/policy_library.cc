@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstring>
+#include <utility>
 
 using hawser::wire::Code;
 using hawser::wire::Result;
@@ -56,6 +57,31 @@ PolicyLibrary PolicyLibrary::Of(std::string name, PolicyEntry entry) {
   library.name_ = std::move(name);
   library.entry_ = entry;
   return library;
+}
+
+PolicyLibrary PolicyLibrary::Elsewhere(std::string name, std::shared_ptr<PolicyPlace> place) {
+  PolicyLibrary library;
+  library.name_ = std::move(name);
+  library.place_ = std::move(place);
+  return library;
+}
+
+Result<BegunPolicy> PolicyLibrary::Begin(const hawser_host& host) const {
+  BegunPolicy begun;
+  const hawser_policy* offered = nullptr;
+  if (place_ != nullptr) {
+    auto run = place_->Begin(host);
+    if (!run.ok()) return run.status();
+    begun.run = std::move(*run);
+    begun.state = begun.run->state();
+    offered = &begun.run->offered();
+  } else {
+    offered = entry_(&host);
+  }
+  const auto read = ReadPolicy(offered, name_);
+  if (!read.ok()) return read.status();
+  begun.policy = read.value();
+  return begun;
 }
 
 PolicyLibrary PolicyLibrary::Fair() { return Of("fair", hawser_policy_entry_fair); }

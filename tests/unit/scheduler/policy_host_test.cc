@@ -196,6 +196,25 @@ TEST_F(PolicyHostTest, TimersAreNeverNow) {
   EXPECT_EQ(Host().timer_ns(), UINT64_MAX);
 }
 
+TEST_F(PolicyHostTest, ATimerSetInInitStays) {
+  offered.init = [](const hawser_host* host, void**) {
+    the_host = host;
+    host->timer(host->ctx, 5000);
+    return 0;
+  };
+  EXPECT_EQ(Host().timer_ns(), 5000u);
+  // One that cannot begin does not take the timer of the one that stays.
+  static hawser_policy broken;
+  broken = offered;
+  broken.init = [](const hawser_host* host, void**) {
+    host->timer(host->ctx, 7000);
+    return -1;
+  };
+  const auto entry = [](const hawser_host*) -> const hawser_policy* { return &broken; };
+  EXPECT_FALSE(Host().Use(PolicyLibrary::Of("broken", entry), 300).ok());
+  EXPECT_EQ(Host().timer_ns(), 5000u);
+}
+
 TEST(UsageWindow, ForgetsAfterASecond) {
   UsageWindow window;
   window.Add(100, 1'000'000'000);
