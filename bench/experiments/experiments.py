@@ -1,0 +1,302 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The sharing experiments: who runs what, what is computed from it, and which goal it must meet.
+
+Each function takes a Bench and returns a Report. Times are ms."""
+
+import dataclasses
+import itertools
+import statistics
+
+import measures
+import pictures
+from stage import Tenant
+
+# Sizes so that one launch takes about as long on each device: the thread-split paper's 14K about 100 ms.
+SIZES = {
+    "pocl": {
+        "matmul": {f"{k}K": {"work": "matmul", "size": 32 * k} for k in (9, 10, 11, 12, 13, 14)},
+        "sobel": {"2560": {"work": "sobel", "size": 960}, "8192": {"work": "sobel", "size": 3072}},
+        "options": {"5M": {"work": "binomial", "size": 2304}, "10M": {"work": "binomial", "size": 4608},
+                    "20M": {"work": "binomial", "size": 9216}},
+        "madd": {"madd": {"work": "madd", "size": 256, "rounds": 40}, "long-madd": {"work": "madd", "size": 256, "rounds": 200}},
+        "service": {"work": "matmul", "size": 160},
+        "short": {"work": "madd", "size": 64, "rounds": 1},
+        "middle": {"work": "matmul", "size": 192},
+    },
+    "soft": {
+        "matmul": {f"{k}K": {"work": "matmul", "size": 16 * k} for k in (9, 10, 11, 12, 13, 14)},
+        "sobel": {"2560": {"work": "sobel", "size": 160}, "8192": {"work": "sobel", "size": 512}},
+        "options": {"5M": {"work": "binomial", "size": 96}, "10M": {"work": "binomial", "size": 192},
+                    "20M": {"work": "binomial", "size": 384}},
+        "madd": {"madd": {"work": "madd", "size": 64, "rounds": 40}, "long-madd": {"work": "madd", "size": 64, "rounds": 200}},
+        "service": {"work": "matmul", "size": 80},
+        "short": {"work": "madd", "size": 16, "rounds": 1},
+        "middle": {"work": "matmul", "size": 96},
+    },
+}
+
+
+@dataclasses.dataclass
+class Goal:
+    text: str
+    met: bool
+    value: str
+
+
+@dataclasses.dataclass
+class Report:
+    title: str
+    text: list
+    head: tuple
+    rows: list = dataclasses.field(default_factory=list)
+    goals: list = dataclasses.field(default_factory=list)
+    pictures: dict = dataclasses.field(default_factory=dict)  # Name: SVG.
+    data: list = dataclasses.field(default_factory=list)  # What the numbers were computed from.
+
+    def goal(self, text, met, value):
+        self.goals.append(Goal(text, bool(met), value))
+
+
+class Bench:
+    """What experiments share: the stage, how long they may be, and whether all results were right."""
+
+    def __init__(self, stage, quick=False, say=print):
+        self.stage, self.quick, self.say = stage, quick, say
+        self.sizes = SIZES[stage.device]
+        self.checksums = {}  # What was computed: the checksums that were seen.
+        self.wrong = []
+
+    def run(self, policy, tenants, **options):
+        self.say(f"  {policy}: " + ", ".join(tenant.name for tenant in tenants))
+        result = self.stage.run(policy, tenants, **options)
+        for name, program in result.programs.items():
+            key = (program["work"], program["size"], program["rounds"])
+            self.checksums.setdefault(key, set()).add(program["checksum"])
+            if not program["right"]:
+                self.wrong.append(f"{name} under {policy}")
+        return result
+
+    def seconds(self, usual, quick):
+        return quick if self.quick else usual
+
+    def judge_results(self, report):
+        """Also whether launches in parts gave the same bytes as whole ones."""
+        different = [f"{work} {size}" for (work, size, _), sums in self.checksums.items() if len(sums) != 1]
+        report.goal("all results right, and the same bytes under every policy", not self.wrong and not different,
+                    "yes" if not self.wrong and not different else f"wrong: {self.wrong}, different: {different}")
+
+
+def _percent(value, digits=1):
+    return f"{100 * value:.{digits}f} %"
+
+
+# ---------------------------------------------------------------------------------------------- thread-split
+def _six(kinds, sizes, repeat):
+    """Six tenants, as many of each kind."""
+    names = [kind for kind in kinds for _ in range(6 // len(kinds))]
+    return [Tenant(f"{kind}-{i + 1}", {**sizes[kind], "repeat": repeat, "think_us": 4000, "seed": i + 1}, kind)
+            for i, kind in enumerate(names)]
+
+
+def _thread_split(bench, figure, title, family, mixes):
+    repeat = bench.seconds(10, 3)
+    report = Report(title, [
+        f"Six tenants, {repeat} repeats each, a common start; who is ready goes on until all are. Four milliseconds, more or less by half, between one's end and the next, for "
+        "what a program does on its own. CV: standard deviation by mean of the runtimes, each by the mean of its kind. max/min: of one kind.",
+    ], ("tasks", "policy", "CV", "max/min", "mean", "mean by FIFO's"))
+    sizes = bench.sizes[family]
+    for mix in mixes:
+        label = " and ".join(mix)
+        groups, fifo = [], None
+        for policy in ("fifo", "split", "fair"):
+            tenants = _six(mix, sizes, repeat)
+            result = bench.run(policy, tenants)
+            classes = {}
+            for tenant in tenants:
+                classes.setdefault(tenant.kind, []).extend(result.lengths(tenant.name)[:repeat])
+            cv, worst, mean = measures.variation(classes), measures.worst_ratio(classes), measures.overall_mean(classes)
+            fifo = (cv, mean) if fifo is None else fifo
+            report.rows.append((label, policy, _percent(cv), f"{worst:.2f}",
+                                ", ".join(f"{kind}: {statistics.fmean(times):.1f} ms" for kind, times in classes.items()),
+                                f"{mean / fifo[1]:.3f}"))
+            report.data.append({"mix": label, "policy": policy, "runtimes_ms": {
+                tenant.name: result.lengths(tenant.name)[:repeat] for tenant in tenants}})
+            groups.append((policy, [(tenant.name, result.lengths(tenant.name)[:repeat]) for tenant in tenants]))
+            if policy != "fifo":
+                report.goal(f"{label}, {policy}: CV at most half of FIFO's", cv <= 0.5 * fifo[0], f"{_percent(cv)} of {_percent(fifo[0])}")
+                report.goal(f"{label}, {policy}: max/min at most 1.15", worst <= 1.15, f"{worst:.2f}")
+                report.goal(f"{label}, {policy}: mean at most 5 % above FIFO's", mean <= 1.05 * fifo[1], f"{_percent(mean / fifo[1] - 1)}")
+        report.pictures[f"{figure}-{'-'.join(mix).lower()}"] = pictures.boxes(f"{title}: {label}", "ms", groups)
+    bench.judge_results(report)
+    return report
+
+
+def thread_split_7(bench):
+    return _thread_split(bench, "thread-split-7", "Thread-split, figure 7: matrix multiplication of one size", "matmul",
+                         (("12K",), ("13K",), ("14K",)) if not bench.quick else (("12K",),))
+
+
+def thread_split_8(bench):
+    return _thread_split(bench, "thread-split-8", "Thread-split, figure 8: matrix multiplication of two sizes", "matmul",
+                         (("9K", "14K"), ("10K", "14K"), ("11K", "13K")) if not bench.quick else (("9K", "14K"),))
+
+
+def thread_split_9(bench):
+    return _thread_split(bench, "thread-split-9", "Thread-split, figure 9: Sobel filter", "sobel",
+                         (("2560",), ("8192",), ("2560", "8192")) if not bench.quick else (("2560", "8192"),))
+
+
+def thread_split_10(bench):
+    return _thread_split(bench, "thread-split-10", "Thread-split, figure 10: binomial options", "options",
+                         (("5M",), ("10M",), ("10M", "20M")) if not bench.quick else (("10M", "20M"),))
+
+
+# ---------------------------------------------------------------------------------------------- GPUvm
+def gpuvm_expected(tenants, policy):
+    """The table of the paper's finding: shares of one madd and of one long-madd tenant."""
+    if policy == "fifo" or (policy == "credit" and tenants == 2):
+        return 1 / 6 / (tenants / 2), 5 / 6 / (tenants / 2)
+    return 1 / tenants, 1 / tenants
+
+
+def gpuvm(bench):
+    seconds = bench.seconds(6, 2)
+    report = Report("GPUvm, figures 7 and 8: madd and long-madd", [
+        "Half of the tenants launch madd, half long-madd (five times as long), one launch at a time. Shares of the device's time as the server counts it, of all but the "
+        "first half second; the largest distance of one tenant's share in one window of 500 ms from the table; the least Jain index over windows of 500 and 100 ms."],
+        ("tenants", "policy", "madd", "long-madd", "table", "worst window", "Jain 500 ms", "Jain 100 ms"))
+    sizes, groups = bench.sizes["madd"], []
+    for count in (2, 4, 8) if not bench.quick else (2, 4):
+        bars = []
+        for policy in ("fifo", "credit", "band", "fair"):
+            tenants = [Tenant(f"{kind}-{i + 1}", {**sizes[kind], "seconds": seconds}, kind)
+                       for kind in ("madd", "long-madd") for i in range(count // 2)]
+            result = bench.run(policy, tenants)
+            expected = dict(zip(("madd", "long-madd"), gpuvm_expected(count, policy)))
+            if not result.measured():
+                report.goal(f"{count} tenants, {policy}: the server counts device time", False, "it does not")
+                continue
+            begin, end = 500, 1000 * seconds - 100
+            total = measures.shares(result.counters, begin, end)
+            windows = measures.window_shares(result.counters, begin, end, 500)
+            error = measures.worst_error(windows, {tenant.name: expected[tenant.kind] for tenant in tenants})
+            of_kind = {kind: statistics.fmean(total[t.name] for t in tenants if t.kind == kind) for kind in expected}
+            jains = [min(measures.jain(list(window.values())) for window in measures.window_shares(result.counters, begin, end, length))
+                     for length in (500, 100)]
+            report.rows.append((count, policy, f"{of_kind['madd']:.3f}", f"{of_kind['long-madd']:.3f}",
+                                f"{expected['madd']:.3f} / {expected['long-madd']:.3f}", f"{error:.1f} points",
+                                f"{jains[0]:.3f}", f"{jains[1]:.3f}"))
+            report.data.append({"tenants": count, "policy": policy, "shares": total, "windows_500_ms": windows})
+            report.goal(f"{count} tenants, {policy}: every window of 500 ms within 3 points of the table", error <= 3, f"{error:.1f}")
+            bars += [(f"{policy} m", 100 * of_kind["madd"], 100 * expected["madd"]),
+                     (f"{policy} l", 100 * of_kind["long-madd"], 100 * expected["long-madd"])]
+        if bars:
+            groups.append((f"{count} tenants", bars))
+    if groups:
+        report.pictures["gpuvm"] = pictures.bars("Shares of one madd (m) and one long-madd (l) tenant; lines: the table", "%", groups)
+    bench.judge_results(report)
+    return report
+
+
+# ---------------------------------------------------------------------------------------------- weights
+def weights(bench):
+    seconds = bench.seconds(11, 3)
+    report = Report("Weights", [
+        f"Two tenants that always have work (matrix multiplication, two launches under way), over {seconds - 1:g} seconds. Shares of the device's time as the server counts "
+        "it, and of the work that their programs saw done."],
+        ("weights", "policy", "shares", "error", "programs saw", "worst window of 500 ms"))
+    groups = []
+    for low, high in ((30, 70), (10, 90)):
+        for policy in ("fair", "drr") if not bench.quick else ("fair",):
+            tenants = [Tenant(f"weight-{weight}", {**bench.sizes["matmul"]["12K"], "seconds": seconds, "depth": 2}, str(weight), weight)
+                       for weight in (low, high)]
+            result = bench.run(policy, tenants)
+            if not result.measured():
+                report.goal(f"{low}:{high}, {policy}: the server counts device time", False, "it does not")
+                continue
+            begin, end = 500, 1000 * seconds - 500
+            expected = {tenant.name: tenant.weight / (low + high) for tenant in tenants}
+            share = measures.shares(result.counters, begin, end)
+            error = measures.worst_error([share], expected)
+            seen = measures.shares({tenant.name: measures.completed_work(result.launches(tenant.name), 1) for tenant in tenants},
+                                   begin, min(end, *(max(b + l for b, l in result.launches(t.name)) for t in tenants)))
+            worst = measures.worst_error(measures.window_shares(result.counters, begin, end, 500), expected)
+            text = " : ".join(f"{100 * share[t.name]:.2f}" for t in tenants)
+            report.rows.append((f"{low}:{high}", policy, text, f"{error:.2f} points",
+                                " : ".join(f"{100 * seen[t.name]:.1f}" for t in tenants), f"{worst:.2f} points"))
+            report.data.append({"weights": [low, high], "policy": policy, "shares": share, "programs": seen})
+            groups.append((f"{low}:{high} {policy}", [(t.name[7:], 100 * share[t.name], 100 * expected[t.name]) for t in tenants]))
+            if policy == "fair":
+                report.goal(f"{low}:{high}: within 1 point", error <= 1, f"{error:.2f}")
+    if groups:
+        report.pictures["weights"] = pictures.bars("Shares by weight; lines: the weights", "%", groups, 100)
+    bench.judge_results(report)
+    return report
+
+
+# ---------------------------------------------------------------------------------------------- latency
+def latency(bench):
+    seconds = bench.seconds(20, 3)
+    report = Report("A service beside a batch job", [
+        "A short kernel every 50 ms, beside long ones without end; each is first measured alone under the same policy. Priority 10 and half of the device are the service's. "
+        "The batch job keeps: its launches a second by those that it does alone, where the service's own part of the device is subtracted from neither."],
+        ("policy", "p50 alone", "p99 alone", "p50", "p99", "p99 by alone", "batch keeps"))
+    groups = []
+    for policy in ("fifo", "fair", "prio", "slo") if not bench.quick else ("fifo", "prio"):
+        service = Tenant("service", {**bench.sizes["service"], "seconds": seconds, "period_ms": 50}, "service", 100, 10, 50)
+        batch = Tenant("batch", {**bench.sizes["matmul"]["14K"], "seconds": seconds, "depth": 2}, "batch")
+        alone = bench.run(policy, [service]).lengths("service")
+        batch_alone = bench.run(policy, [dataclasses.replace(batch, work={**batch.work, "seconds": max(2, seconds / 4)})])
+        both = bench.run(policy, [service, batch])
+        rates = [len(r.launches("batch")) / r.programs["batch"]["runtime_ms"] for r in (batch_alone, both)]
+        beside = both.lengths("service")
+        (a50, a99), (b50, b99) = ([measures.percentile(values, part) for part in (0.5, 0.99)] for values in (alone, beside))
+        report.rows.append((policy, f"{a50:.2f} ms", f"{a99:.2f} ms", f"{b50:.2f} ms", f"{b99:.2f} ms", f"{b99 / a99:.2f}",
+                            _percent(rates[1] / rates[0])))
+        report.data.append({"policy": policy, "alone_ms": alone, "beside_ms": beside, "batch_per_ms": rates})
+        groups.append((policy, [("alone", alone), ("beside", beside)]))
+        if policy in ("prio", "slo"):
+            report.goal(f"{policy}: p99 at most 1.10 of alone", b99 <= 1.10 * a99, f"{b99 / a99:.2f}")
+            report.goal(f"{policy}: the batch job keeps at least 80 %", rates[1] >= 0.8 * rates[0], _percent(rates[1] / rates[0]))
+    report.pictures["latency"] = pictures.boxes("The service's latency", "ms", groups)
+    bench.judge_results(report)
+    return report
+
+
+# ---------------------------------------------------------------------------------------------- alone
+def alone(bench):
+    rounds, seconds = (12, 3) if not bench.quick else (2, 1)
+    report = Report("Alone", [
+        f"One tenant, launches a second, {rounds} runs of {seconds} seconds under each, in the order none, fair, fair, none. Short: sixteen launches under way, "
+        "each of some microseconds, so that what the server does for one shows. Long: one at a time."],
+        ("launches", "none", "fair", "loss of the medians", "none: quartiles"))
+    groups = []
+    for label, work in (("short", {**bench.sizes["short"], "depth": 16}), ("long", bench.sizes["middle"])):
+        rates = {"none": [], "fair": []}
+        order = itertools.islice(itertools.cycle(("none", "fair", "fair", "none")), 2 * rounds)
+        for policy in order:
+            result = bench.run(policy, [Tenant("alone", {**work, "seconds": seconds})])
+            rates[policy].append(1000 * len(result.launches("alone")) / result.programs["alone"]["runtime_ms"])
+        medians = {policy: statistics.median(values) for policy, values in rates.items()}
+        loss = 1 - medians["fair"] / medians["none"]
+        low, _, high = statistics.quantiles(rates["none"], n=4, method="inclusive")
+        report.rows.append((label, f"{medians['none']:.1f} /s", f"{medians['fair']:.1f} /s", _percent(loss, 2),
+                            f"{100 * (low / medians['none'] - 1):+.2f} % to {100 * (high / medians['none'] - 1):+.2f} %"))
+        report.data.append({"launches": label, "per_second": rates})
+        groups.append((label, [(policy, [value / medians["none"] * 100 for value in values]) for policy, values in rates.items()]))
+        report.goal(f"{label} launches: at most 0.5 % lost", loss <= 0.005, _percent(loss, 2))
+    report.pictures["alone"] = pictures.boxes("Launches a second, of the median without a scheduler", "%", groups)
+    bench.judge_results(report)
+    return report
+
+
+EXPERIMENTS = {
+    "thread-split-7": thread_split_7,
+    "thread-split-8": thread_split_8,
+    "thread-split-9": thread_split_9,
+    "thread-split-10": thread_split_10,
+    "gpuvm": gpuvm,
+    "weights": weights,
+    "latency": latency,
+    "alone": alone,
+}

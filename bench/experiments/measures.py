@@ -1,0 +1,76 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the experiments compute from times: plain functions of lists, tested in measures_test.py."""
+
+import bisect
+import math
+import statistics
+
+
+def percentile(values, part):
+    """The least value that is not below `part` (0 to 1) of all: nearest rank."""
+    ordered = sorted(values)
+    return ordered[max(1, math.ceil(part * len(ordered) - 1e-9)) - 1]
+
+
+def variation(classes):
+    """CV: standard deviation by mean. `classes` maps a kind of task to its runtimes, each by the mean of its kind."""
+    normalised = [time / statistics.fmean(times) for times in classes.values() for time in times]
+    return statistics.pstdev(normalised)
+
+
+def worst_ratio(classes):
+    """The largest runtime by the smallest, of the same kind of task."""
+    return max(max(times) / min(times) for times in classes.values())
+
+
+def overall_mean(classes):
+    return statistics.fmean(time for times in classes.values() for time in times)
+
+
+def jain(values):
+    """Jain's index: 1 when all are equal, 1/n when one has all."""
+    squares = sum(value * value for value in values)
+    return 1.0 if squares == 0 else sum(values) ** 2 / (len(values) * squares)
+
+
+def at(series, when):
+    """A counter at a time, between its samples by proportion. `series`: [(time, count)] in order of time."""
+    times = [time for time, _ in series]
+    after = bisect.bisect_left(times, when)
+    if after < len(series) and times[after] == when:
+        return series[after][1]
+    if after == 0 or after == len(series):
+        raise ValueError(f"no samples around {when}")
+    (t0, v0), (t1, v1) = series[after - 1], series[after]
+    return v0 + (v1 - v0) * (when - t0) / (t1 - t0)
+
+
+def shares(counters, begin, end):
+    """Each one's part of all that was used between two times. `counters`: name -> [(time, cumulative use)]."""
+    used = {name: at(series, end) - at(series, begin) for name, series in counters.items()}
+    total = sum(used.values())
+    return {name: (use / total if total > 0 else 0.0) for name, use in used.items()}
+
+
+def window_shares(counters, begin, end, length):
+    """shares() of each whole window from `begin`."""
+    count = int((end - begin) / length + 1e-9)
+    return [shares(counters, begin + i * length, begin + (i + 1) * length) for i in range(count)]
+
+
+def worst_error(windows, expected):
+    """The largest distance of any share in any window from what is expected, in points (hundredths)."""
+    return max(100 * abs(window[name] - expected[name]) for window in windows for name in expected)
+
+
+def completed_work(launches, length_ms):
+    """What a program saw done, as a counter in ms: each launch counts its own length when it ends, and is spread over
+    the time since the one before. `launches`: [(begin, length)] in ms."""
+    series, done = [(0.0, 0.0)], 0.0
+    for end in sorted(begin + length for begin, length in launches):
+        done += length_ms
+        if end > series[-1][0]:
+            series.append((end, done))
+        else:
+            series[-1] = (series[-1][0], done)
+    return series

@@ -1,0 +1,64 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""The arithmetic of the experiments, with vectors worked out by hand."""
+
+import unittest
+
+import measures
+
+
+class MeasuresTest(unittest.TestCase):
+    def test_percentiles_are_nearest_ranks(self):
+        values = [15, 20, 35, 40, 50]
+        for part, expected in ((0.05, 15), (0.2, 15), (0.3, 20), (0.4, 20), (0.5, 35), (0.99, 50), (1.0, 50)):
+            self.assertEqual(measures.percentile(values, part), expected, part)
+        self.assertEqual(measures.percentile(range(1, 101), 0.99), 99)
+        self.assertEqual(measures.percentile([7], 0.01), 7)
+
+    def test_variation_of_six_that_wait_for_each_other(self):
+        # 1 to 6: mean 3.5, variance 35/12.
+        self.assertAlmostEqual(measures.variation({"x": [1, 2, 3, 4, 5, 6]}), (35 / 12) ** 0.5 / 3.5, places=12)
+        self.assertEqual(measures.variation({"x": [5, 5, 5]}), 0)
+
+    def test_kinds_are_measured_by_their_own_means(self):
+        # 1.5 and 0.5 of the mean in one kind, none in the other: (0.25 + 0.25 + 0 + 0) / 4 = 0.125.
+        classes = {"short": [3, 1], "long": [100, 100]}
+        self.assertAlmostEqual(measures.variation(classes), 0.125**0.5, places=12)
+        self.assertEqual(measures.worst_ratio(classes), 3)
+        self.assertEqual(measures.overall_mean(classes), 51)
+
+    def test_jain(self):
+        self.assertEqual(measures.jain([1, 1, 1, 1]), 1)
+        self.assertEqual(measures.jain([1, 0, 0, 0]), 0.25)
+        self.assertAlmostEqual(measures.jain([1 / 6, 5 / 6]), 36 / 52, places=12)  # GPUvm's FIFO, two tenants
+        self.assertEqual(measures.jain([0, 0]), 1)
+
+    def test_a_counter_between_its_samples(self):
+        series = [(0, 0), (100, 10), (300, 50)]
+        for when, value in ((0, 0), (50, 5), (100, 10), (200, 30), (300, 50)):
+            self.assertEqual(measures.at(series, when), value)
+        for when in (-1, 301):
+            with self.assertRaises(ValueError):
+                measures.at(series, when)
+
+    def test_shares_of_windows(self):
+        counters = {
+            "a": [(0, 1000), (500, 1150), (1000, 1300), (1600, 1300)],
+            "b": [(0, 0), (500, 350), (1000, 1050), (1600, 1650)],
+        }
+        self.assertEqual(measures.shares(counters, 0, 500), {"a": 0.3, "b": 0.7})
+        windows = measures.window_shares(counters, 0, 1600, 500)
+        self.assertEqual([w["a"] for w in windows], [0.3, 150 / 850, 0.0])
+        self.assertAlmostEqual(measures.worst_error(windows[:2], {"a": 0.3, "b": 0.7}), 100 * (0.3 - 150 / 850))
+        self.assertEqual(measures.window_shares(counters, 0, 499, 500), [])
+
+    def test_nobody_used_anything(self):
+        self.assertEqual(measures.shares({"a": [(0, 5), (1, 5)]}, 0, 1), {"a": 0.0})
+
+    def test_completed_work(self):
+        self.assertEqual(measures.completed_work([[0, 10], [10, 10], [10, 30]], 8), [(0.0, 0.0), (10, 8), (20, 16), (40, 24)])
+        self.assertEqual(measures.completed_work([[0, 10], [5, 5]], 8), [(0.0, 0.0), (10, 16)])
+
+
+if __name__ == "__main__":
+    unittest.main()

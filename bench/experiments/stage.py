@@ -1,0 +1,229 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Runs tenants' programs at the same time against a hawserd of their own, and collects what they and it say."""
+
+import dataclasses
+import json
+import os
+import pathlib
+import shutil
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT / "tests" / "support"))
+import with_server  # noqa: E402
+
+DEVICES = {
+    # Name: the program, whether it is CUDA, what the server's configuration says of the device, environment of workers.
+    # One thread computes, so that the other core is left to the guests and the server, as it is beside a GPU.
+    "pocl": ("hawser-experiment-opencl", False, {"POCL_MAX_PTHREAD_COUNT": "1"}),
+    "soft": ("hawser-experiment-cuda", True, {"HAWSER_SOFT_THREADS": "1"}),
+}
+
+
+@dataclasses.dataclass
+class Tenant:
+    name: str
+    work: dict  # Options of the program without their dashes: {"work": "matmul", "size": 448, "seconds": 5}
+    kind: str = ""  # Tenants of a kind do the same.
+    weight: int = 100
+    priority: int = 0
+    min_share: int = 0
+
+    def arguments(self):
+        return [text for name, value in self.work.items() for text in (f"--{name.replace('_', '-')}", str(value))]
+
+
+@dataclasses.dataclass
+class Result:
+    """Of one run. Times in ms since the common start."""
+
+    tenants: list
+    programs: dict  # Name of the tenant: what its program printed.
+    counters: dict  # Name of the tenant: [(time, device time in ms)] as the server counts it; None where it does not.
+
+    def launches(self, name):
+        return self.programs[name]["launches_ms"]
+
+    def lengths(self, name):
+        return [length for _, length in self.launches(name)]
+
+    def measured(self):
+        return all(series is not None for series in self.counters.values())
+
+
+class Failure(Exception):
+    """A run that did not come to its end, in words."""
+
+
+class Guest:
+    """A tenant's program."""
+
+    def __init__(self, command, env, tenant):
+        self.tenant = tenant
+        self.said = {"ready": threading.Event(), "done": threading.Event()}
+        self.errors = []
+        self.process = subprocess.Popen(command, env=env, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                                        stderr=subprocess.PIPE, text=True)
+        self.output = ""
+        self.readers = [threading.Thread(target=self._read_errors, daemon=True),
+                        threading.Thread(target=self._read_output, daemon=True)]
+        for reader in self.readers:
+            reader.start()
+
+    def _read_errors(self):
+        for line in self.process.stderr:
+            if line.strip() in self.said:
+                self.said[line.strip()].set()
+            else:
+                self.errors.append(line)
+        for event in self.said.values():
+            event.set()  # It ended, so nobody need wait.
+
+    def _read_output(self):
+        self.output = self.process.stdout.read()
+
+    def wait_until(self, word, deadline):
+        if not self.said[word].wait(max(0, deadline - time.monotonic())):
+            raise Failure(f"{self.tenant.name}'s program was not {word} in time")
+
+    def finish(self, deadline):
+        try:
+            status = self.process.wait(max(0.1, deadline - time.monotonic()))
+        except subprocess.TimeoutExpired:
+            raise Failure(f"{self.tenant.name}'s program did not end in time") from None
+        for reader in self.readers:
+            reader.join(5)
+        if status != 0:
+            raise Failure(f"{self.tenant.name}'s program ended with {status}: {''.join(self.errors)[-2000:]}")
+        return json.loads(self.output)
+
+    def stop(self):
+        if self.process.poll() is None:
+            self.process.kill()
+            self.process.wait()
+
+
+class Sampler:
+    """What `hawser top` says every 100 ms."""
+
+    def __init__(self, hawser, uri):
+        env = dict(os.environ)
+        env["HAWSER_SERVER"] = uri
+        env.pop("HAWSER_ADMIN", None)
+        self.process = subprocess.Popen([hawser, "top", "--json", "--interval", "0.1"], env=env,
+                                        stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        self.lines, self.first = [], threading.Event()
+        self.reader = threading.Thread(target=self._read, daemon=True)
+        self.reader.start()
+
+    def _read(self):
+        for line in self.process.stdout:
+            self.lines.append(line)
+            self.first.set()
+        self.first.set()
+
+    def stop(self):
+        if self.process.poll() is None:
+            self.process.terminate()
+        self.process.wait()
+        self.reader.join(5)
+
+    def counters(self, tenants, start_ns):
+        """Name: [(ms since the start, device time in ms)], or None where the server does not measure it."""
+        counters = {tenant.name: [] for tenant in tenants}
+        for line in self.lines:
+            try:
+                snapshot = json.loads(line)
+            except ValueError:
+                continue  # Cut off when it was ended.
+            when = (snapshot["monotonic_ns"] - start_ns) / 1e6
+            for tenant in snapshot["tenants"]:
+                if tenant["name"] in counters and tenant.get("gpu_ns") is not None:
+                    counters[tenant["name"]].append((when, tenant["gpu_ns"] / 1e6))
+        return {name: series if len(series) > 1 else None for name, series in counters.items()}
+
+
+class Stage:
+    def __init__(self, build, device, transport="shm", log=lambda text: None):
+        self.build, self.device, self.transport, self.log = pathlib.Path(build).resolve(), device, transport, log
+        program, self.cuda, self.worker_env = DEVICES[device]
+        self.program = self.build / "bench" / "experiments" / program
+        self.hawser = self.build / "tools" / "hawser"
+        guest = [self.build / "guest" / "libcuda.so.1", self.build / "soft" / "libcuda.so.1"]
+        needed = [self.program, self.hawser, self.build / "server" / "hawserd"] + (guest if self.cuda else [self.build / "icd"])
+        self.missing = [str(path) for path in needed if not path.exists()]
+        # Compiled kernels stay from run to run.
+        self.cache = tempfile.mkdtemp(prefix="hawser-experiment-")
+
+    def close(self):
+        shutil.rmtree(self.cache, ignore_errors=True)
+
+    def _configuration(self, policy, tenants, settings):
+        env = {**self.worker_env, "POCL_CACHE_DIR": f"{self.cache}/pocl"}
+        if policy != "none":
+            env |= {"HAWSER_OPENCL_SPLIT": "gate", "HAWSER_OPENCL_SPLIT_HISTORY": f"{self.cache}/{{tenant}}.speeds"}
+        lines = ["[opencl]", "env = { " + ", ".join(f'{k} = "{v}"' for k, v in env.items()) + " }"]
+        if policy != "none":
+            lines += ["[scheduler]", f'policy = "{policy}"'] + [f"{key} = {value}" for key, value in settings.items()]
+        for number, tenant in enumerate(tenants):
+            lines += [f"[tenants.{tenant.name}]", f'token = "{self._token(number)}"', f"weight = {tenant.weight}",
+                      f"priority = {tenant.priority}", f"min_share = {tenant.min_share}"]
+        return "\n".join(lines) + "\n"
+
+    @staticmethod
+    def _token(number):
+        return f"experiment-tenant-{number:04d}"
+
+    def run(self, policy, tenants, limit_s=170, settings=None):
+        """All tenants begin together; returns when the last has ended."""
+        folder = pathlib.Path(tempfile.mkdtemp(prefix="hawser-experiment-run-"))
+        try:
+            return self._run(policy, tenants, limit_s, settings or {}, folder)
+        finally:
+            shutil.rmtree(folder, ignore_errors=True)
+
+    def _run(self, policy, tenants, limit_s, settings, folder):
+        config = folder / "hawserd.toml"
+        config.write_text(self._configuration(policy, tenants, settings))
+        deadline = time.monotonic() + limit_s
+        start, until = folder / "start", folder / "until"
+        guests, sampler = [], None
+        try:
+            with with_server.Server(self.build, self.transport, ["--config", str(config)], cuda=self.cuda) as server:
+                try:
+                    for number, tenant in enumerate(tenants):
+                        env = server.guest_env()
+                        env["HAWSER_TOKEN"] = self._token(number)
+                        command = [str(self.program), *tenant.arguments(), "--start", str(start)]
+                        if "repeat" in tenant.work:
+                            command += ["--until", str(until)]
+                        guests.append(Guest(command, env, tenant))
+                    for guest in guests:
+                        guest.wait_until("ready", deadline)
+                    sampler = Sampler(str(self.hawser), server.uri)
+                    sampler.first.wait(10)
+                    start_ns = time.clock_gettime_ns(time.CLOCK_MONOTONIC) + 300_000_000
+                    start.with_suffix(".part").write_text(f"{start_ns}\n")
+                    start.with_suffix(".part").rename(start)
+                    # Who has done its repeats goes on until all have, so that each has the same company.
+                    for guest in guests:
+                        if "repeat" in guest.tenant.work:
+                            guest.wait_until("done", deadline)
+                    until.write_text("")
+                    programs = {guest.tenant.name: guest.finish(deadline) for guest in guests}
+                    time.sleep(0.15)  # One more sample.
+                    sampler.stop()
+                    return Result(tenants, programs, sampler.counters(tenants, start_ns))
+                except Failure as failure:
+                    raise Failure(f"{failure}\n--- hawserd's log\n{''.join(server.log[-40:])}") from None
+                finally:
+                    for guest in guests:
+                        guest.stop()
+                    if sampler is not None:
+                        sampler.stop()
+        except RuntimeError as error:
+            raise Failure(str(error)) from None
