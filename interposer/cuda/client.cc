@@ -16,17 +16,18 @@ using guest::Log;
 using guest::LogLevel;
 
 /// Keeps the process's own memory out of a range where device memory appears, so that a device pointer is never a
-/// host pointer too. What is mapped there already stays.
-void KeepFree(uint64_t address, uint64_t size) {
+/// host pointer too. What is mapped there already stays. False: it is not kept free.
+bool KeepFree(uint64_t address, uint64_t size) {
   constexpr int kFlags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED_NOREPLACE;
-  if (size == 0) return;
+  if (size == 0) return false;
   void* wanted = reinterpret_cast<void*>(address);
   void* got = ::mmap(wanted, size, PROT_NONE, kFlags, -1, 0);
-  if (got == wanted) return;
+  if (got == wanted) return true;
   if (got != MAP_FAILED) ::munmap(got, size);
   Log(LogLevel::kInfo,
       "cannot keep %p to +0x%llx free for device memory; a host pointer may look like a device pointer", wanted,
       static_cast<unsigned long long>(size));
+  return false;
 }
 
 }  // namespace
@@ -78,14 +79,42 @@ CUresult Client::Load(guest::Session* session) {
   Log(LogLevel::kInfo, "%u CUDA device(s) on %.*s", inventory->devices.size(),
       static_cast<int>(inventory->driver.size()), inventory->driver.data());
   inventory->devices.ForEach([this](const cuda::DeviceInfo& info) { Adopt(info); });
-  inventory->ranges.ForEach([](const cuda::AddressRange& range) { KeepFree(range.address, range.size); });
+  inventory->ranges.ForEach([this](const cuda::AddressRange& range) {
+    if (KeepFree(range.address, range.size)) kept_.emplace_back(range.address, range.size);
+  });
   if (session->heap_base() != nullptr && inventory->heap_address != 0) {
     heap_address_ = inventory->heap_address;
     if (!session->MoveHeap(heap_address_)) {
       Log(LogLevel::kInfo, "pinned host memory is not at the server's addresses: kernels need its device pointers");
     }
   }
+  for (Device* device : devices_) Correct(*device);
   return CUDA_SUCCESS;
+}
+
+bool Client::IsKept(uint64_t address, uint64_t size) const {
+  return std::any_of(kept_.begin(), kept_.end(), [&](const auto& range) {
+    const uint64_t offset = address - range.first;
+    return offset < range.second && size <= range.second - offset;
+  });
+}
+
+bool Client::maps_host_memory() const {
+  return heap_usable() && !devices_.empty() &&
+         devices_.front()->attribute(CU_DEVICE_ATTRIBUTE_CAN_MAP_HOST_MEMORY) != 0;
+}
+
+void Client::Correct(Device& device) const {
+  const auto none = [&device](CUdevice_attribute attribute) { device.attributes[static_cast<size_t>(attribute)] = 0; };
+  // Kernels reach pinned memory that the server has too.
+  if (!heap_usable()) none(CU_DEVICE_ATTRIBUTE_CAN_MAP_HOST_MEMORY);
+  // They never reach other memory of this process, nor see its stores as they happen (mirror.h).
+  for (const CUdevice_attribute attribute :
+       {CU_DEVICE_ATTRIBUTE_CAN_USE_HOST_POINTER_FOR_REGISTERED_MEM, CU_DEVICE_ATTRIBUTE_CONCURRENT_MANAGED_ACCESS,
+        CU_DEVICE_ATTRIBUTE_DIRECT_MANAGED_MEM_ACCESS_FROM_HOST, CU_DEVICE_ATTRIBUTE_HOST_NATIVE_ATOMIC_SUPPORTED,
+        CU_DEVICE_ATTRIBUTE_PAGEABLE_MEMORY_ACCESS, CU_DEVICE_ATTRIBUTE_PAGEABLE_MEMORY_ACCESS_USES_HOST_PAGE_TABLES}) {
+    none(attribute);
+  }
 }
 
 void Client::Adopt(const cuda::DeviceInfo& info) {

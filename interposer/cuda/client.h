@@ -75,6 +75,14 @@ class Client {
   bool heap_usable() const { return heap_address_ != 0; }
   /// Where the server has it.
   uint64_t heap_address() const { return heap_address_; }
+  /// True for addresses that this library keeps free for device memory.
+  bool IsKept(uint64_t address, uint64_t size) const;
+  /// Kernels can use pinned host memory: it lies in the heap, or is mirrored there.
+  bool maps_host_memory() const;
+  /// Managed memory lies in the heap, at one address for all.
+  bool managed_in_heap() const {
+    return heap_usable() && reinterpret_cast<uintptr_t>(session_->heap_base()) == heap_address_;
+  }
   /// Bytes [pointer, pointer + size) as an offset into the heap; kNoHeap: not (wholly) in it.
   uint64_t HeapOffset(const void* pointer, uint64_t size) const;
 
@@ -83,11 +91,14 @@ class Client {
   CUresult Lost() const;
   CUresult Load(guest::Session* session);
   void Adopt(const cuda::DeviceInfo& info);
+  /// What this transport makes of a device.
+  void Correct(Device& device) const;
 
   std::mutex mutex_;
   std::atomic<bool> ready_{false};
   guest::Session* session_ = nullptr;
   std::vector<Device*> devices_;
+  std::vector<std::pair<uint64_t, uint64_t>> kept_;  ///< Address, size.
   PointerMap pointers_;
   uint64_t heap_address_ = 0;
   std::atomic<uint64_t> numbers_{0};

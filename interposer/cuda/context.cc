@@ -3,6 +3,7 @@
 
 #include <vector>
 
+#include "interposer/cuda/mirror.h"
 #include "interposer/cuda/module.h"
 
 namespace hawser::cu {
@@ -50,6 +51,7 @@ void ForgetContents(CUctx_st* context) {
   for (CUstream_st* stream : streams) Registry::Get().Bury(stream);
   for (ModuleBase* module : modules) ForgetModule(module);
   client.pointers().RemoveContext(context->id.raw());
+  Mirrors::Get().ForgetContext(context);
 }
 
 }  // namespace hawser::cu

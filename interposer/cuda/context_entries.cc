@@ -3,6 +3,7 @@
 #include "interposer/cuda/capture.h"
 #include "interposer/cuda/context.h"
 #include "interposer/cuda/entry.h"
+#include "interposer/cuda/mirror.h"
 
 using namespace hawser;      // NOLINT(google-build-using-namespace): entry points live outside of namespaces.
 using namespace hawser::cu;  // NOLINT(google-build-using-namespace)
@@ -152,12 +153,14 @@ CUresult CUDAAPI cuCtxSynchronize_v2(CUcontext context) {
   }
   if (error != CUDA_SUCCESS) return error;
   if (Captures::Get().CheckUnsafeCall() != CUDA_SUCCESS) return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
+  const uint64_t mark = Mirrors::Get().Mark();
   const Landings landings = LandingsOf(context);
   cuda::SynchronizeContext message;
   message.context = context->id;
   error = AskStatus(Client::Get().session(), message);
   if (error == CUDA_SUCCESS) error = AwaitLandings(landings);
-  return error != CUDA_SUCCESS ? error : TakePending(context);
+  if (error == CUDA_SUCCESS) error = TakePending(context);
+  return error != CUDA_SUCCESS ? error : Mirrors::Get().AfterWait(mark, context, nullptr);
 }
 
 CUresult CUDAAPI cuCtxSynchronize() { return cuCtxSynchronize_v2(nullptr); }

@@ -21,6 +21,18 @@ CUresult CopyHeap(StreamCommand& command, CUdeviceptr address, uint64_t offset, 
   return SynchronizeStream(command.stream());
 }
 
+/// Between device memory and memory of this process that the device has too: as a copy on the device, because only
+/// there it comes after what the stream does with it.
+CUresult CopyMirrored(StreamCommand& command, CUdeviceptr to, CUdeviceptr from, size_t size, CopyMode mode) {
+  const CUresult error = CopyOnDevice(command, to, from, size);
+  return error != CUDA_SUCCESS || mode == CopyMode::kAsynchronous ? error : SynchronizeStream(command.stream());
+}
+
+bool IsManaged(CUdeviceptr address) {
+  const auto range = Client::Get().pointers().Find(address);
+  return range && range->is_managed();
+}
+
 bool IsHost(const std::optional<PointerRange>& range) { return !range || range->is_host(); }
 
 }  // namespace
@@ -33,12 +45,13 @@ bool IsPinned(const void* pointer) {
 CUresult CopyToDevice(StreamCommand& command, CUdeviceptr to, const void* from, size_t size, CopyMode mode) {
   if (size == 0) return CUDA_SUCCESS;
   if (from == nullptr || to == 0) return CUDA_ERROR_INVALID_VALUE;
-  guest::Session* session = command.session();
+  if (const CUresult error = Mirrors::Get().BeforeWork(command.stream()); error != CUDA_SUCCESS) return error;
+  if (const uint64_t mirrored = Mirrors::Get().DeviceAddress(from, size); mirrored != 0) {
+    return CopyMirrored(command, to, mirrored, size, mode);
+  }
   const uint64_t heap = Client::Get().HeapOffset(from, size);
-  // Small data that is taken at once spares the wait for the copy.
-  const bool in_place =
-      heap != guest::Session::kNoHeap && (mode == CopyMode::kAsynchronous || size > session->inline_limit());
-  if (in_place) return CopyHeap(command, to, heap, size, /*to_heap=*/false, mode);
+  // Whatever its size: kernels may write there, and the copy comes after those before it.
+  if (heap != guest::Session::kNoHeap) return CopyHeap(command, to, heap, size, /*to_heap=*/false, mode);
   const HostRegion region = HostRegion::Linear(const_cast<void*>(from), size);
   if (command.capturing()) return CaptureWrite(command, to, region);
   cuda::Write message;
@@ -50,6 +63,10 @@ CUresult CopyToDevice(StreamCommand& command, CUdeviceptr to, const void* from, 
 CUresult CopyFromDevice(StreamCommand& command, void* to, CUdeviceptr from, size_t size, CopyMode mode) {
   if (size == 0) return CUDA_SUCCESS;
   if (from == 0 || to == nullptr) return CUDA_ERROR_INVALID_VALUE;
+  if (const CUresult error = Mirrors::Get().BeforeWork(command.stream()); error != CUDA_SUCCESS) return error;
+  if (const uint64_t mirrored = Mirrors::Get().DeviceAddress(to, size); mirrored != 0) {
+    return CopyMirrored(command, mirrored, from, size, mode);
+  }
   const uint64_t heap = Client::Get().HeapOffset(to, size);
   const bool small = mode == CopyMode::kSynchronous && size <= command.session()->inline_limit();
   if (heap != guest::Session::kNoHeap && !small) return CopyHeap(command, from, heap, size, /*to_heap=*/true, mode);
@@ -59,14 +76,18 @@ CUresult CopyFromDevice(StreamCommand& command, void* to, CUdeviceptr from, size
   message.address = from;
   message.size = size;
   const bool wait = mode == CopyMode::kSynchronous || !IsPinned(to);
+  const uint64_t mark = Mirrors::Get().Mark();
   CUresult error = SendRead(command, message, region, wait);
   if (error == CUDA_SUCCESS && wait) error = AwaitLandings(LandingsBefore(command.stream()));
-  return error != CUDA_SUCCESS || !wait ? error : TakePending(command.context());
+  if (error != CUDA_SUCCESS || !wait) return error;
+  error = TakePending(command.context());
+  return error != CUDA_SUCCESS ? error : Mirrors::Get().AfterWait(mark, command.context(), command.stream());
 }
 
 CUresult CopyOnDevice(StreamCommand& command, CUdeviceptr to, CUdeviceptr from, size_t size) {
   if (size == 0) return CUDA_SUCCESS;
   if (to == 0 || from == 0) return CUDA_ERROR_INVALID_VALUE;
+  if (const CUresult error = Mirrors::Get().BeforeWork(command.stream()); error != CUDA_SUCCESS) return error;
   cuda::CopyLinear message;
   message.destination = to;
   message.source = from;
@@ -87,7 +108,9 @@ CUresult CopyUnified(StreamCommand& command, CUdeviceptr to, CUdeviceptr from, s
   }
   if (to_host) return CopyFromDevice(command, reinterpret_cast<void*>(to), from, size, mode);
   if (from_host) return CopyToDevice(command, to, reinterpret_cast<const void*>(from), size, mode);
-  return CopyOnDevice(command, to, from, size);
+  // The host may look at managed memory as soon as the call has returned.
+  const bool managed = IsManaged(to) || IsManaged(from);
+  return CopyMirrored(command, to, from, size, managed ? mode : CopyMode::kAsynchronous);
 }
 
 }  // namespace hawser::cu

@@ -14,6 +14,14 @@ CUresult BeginSynchronous(StreamCommand& command) {
   return Captures::Get().CheckUnsafeCall() == CUDA_SUCCESS ? CUDA_SUCCESS : CUDA_ERROR_STREAM_CAPTURE_IMPLICIT;
 }
 
+bool IsHostVisible(CUdeviceptr address) {
+  const Client& client = Client::Get();
+  // Pinned memory may go by its device address, which is where the heap lies for the server.
+  if (client.heap_usable() && address - client.heap_address() < client.session()->heap_size()) return true;
+  const auto range = Client::Get().pointers().Find(address);
+  return range && (range->is_host() || range->is_managed());
+}
+
 CUresult Fill(CUstream handle, bool synchronous, CUdeviceptr address, size_t pitch, unsigned element, unsigned value,
               size_t width, size_t height) {
   StreamCommand command;
@@ -24,6 +32,7 @@ CUresult Fill(CUstream handle, bool synchronous, CUdeviceptr address, size_t pit
   if (width > UINT64_MAX / element || (height > 1 && (pitch < width * element || pitch % element != 0))) {
     return CUDA_ERROR_INVALID_VALUE;
   }
+  if (const CUresult failed = Mirrors::Get().BeforeWork(command.stream()); failed != CUDA_SUCCESS) return failed;
   cuda::Memset message;
   message.address = address;
   message.pitch = height > 1 ? pitch : 0;
@@ -31,7 +40,9 @@ CUresult Fill(CUstream handle, bool synchronous, CUdeviceptr address, size_t pit
   message.value = value;
   message.width = width;
   message.height = height;
-  return command.Send(message);
+  if (const CUresult failed = command.Send(message); failed != CUDA_SUCCESS) return failed;
+  // Of memory that the host can look at, filling without a stream is complete when it returns.
+  return synchronous && IsHostVisible(address) ? SynchronizeStream(command.stream()) : CUDA_SUCCESS;
 }
 
 }  // namespace

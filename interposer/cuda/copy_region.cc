@@ -139,10 +139,11 @@ CUresult CopyRegion(StreamCommand& command, const CUDA_MEMCPY3D& copy, CopyMode 
   RegionSide from;
   if (const CUresult error = Destination(copy, &to); error != CUDA_SUCCESS) return error;
   if (const CUresult error = Source(copy, &from); error != CUDA_SUCCESS) return error;
+  if (const CUresult error = Mirrors::Get().BeforeWork(command.stream()); error != CUDA_SUCCESS) return error;
   if (to.host && from.host) return CopyHost(command, to.memory, from.memory);
   const bool small = mode == CopyMode::kSynchronous &&
                      copy.WidthInBytes * copy.Height * copy.Depth <= command.session()->inline_limit();
-  if (!to.host && from.host && (!from.in_heap || small)) {
+  if (!to.host && from.host && !from.in_heap) {
     if (command.capturing()) return CaptureWrite(command, to.wire, from.memory);
     cuda::WriteRegion message;
     message.destination = to.wire;

@@ -4,6 +4,7 @@
 #define HAWSER_INTERPOSER_CUDA_ENTRY_H_
 
 #include "interposer/cuda/client.h"
+#include "interposer/cuda/mirror.h"
 #include "interposer/cuda/stream.h"
 #include "interposer/cuda/thread_state.h"
 #include "interposer/cuda/wire_call.h"
@@ -29,6 +30,12 @@ inline CUresult TakePending(CUctx_st* context) {
 class StreamCommand {
  public:
   CUresult Begin(CUstream handle);
+  /// For this library's own commands: whatever the calling thread's context is.
+  void On(CUstream_st* stream) {
+    context_ = stream->context;
+    stream_ = stream;
+    own_ = true;
+  }
 
   CUctx_st* context() const { return context_; }  ///< The stream's.
   CUstream_st* stream() const { return stream_; }
@@ -45,12 +52,15 @@ class StreamCommand {
   CUresult Send(Message& message) {
     Address(message);
     stream_->submitted.fetch_add(1, std::memory_order_relaxed);
-    return FromWire(session()->Send(message));
+    const CUresult error = FromWire(session()->Send(message));
+    if (!own_) Mirrors::Get().AfterCommand(stream_);
+    return error;
   }
 
  private:
   CUctx_st* context_ = nullptr;
   CUstream_st* stream_ = nullptr;
+  bool own_ = false;  ///< Not the application's.
 };
 
 /// Logs once per call why it cannot work remotely. Returns CUDA_ERROR_NOT_SUPPORTED.

@@ -4,6 +4,7 @@
 
 #include "interposer/cuda/capture.h"
 #include "interposer/cuda/entry.h"
+#include "interposer/cuda/mirror.h"
 
 using namespace hawser;      // NOLINT(google-build-using-namespace): entry points live outside of namespaces.
 using namespace hawser::cu;  // NOLINT(google-build-using-namespace)
@@ -31,6 +32,12 @@ void Finish(CUevent event, uint64_t record) {
   uint64_t known = event->finished.load(std::memory_order_relaxed);
   while (known < record && !event->finished.compare_exchange_weak(known, record)) {
   }
+}
+
+CUresult Concluded(CUevent event) {
+  if (const CUresult error = TakePending(event->context); error != CUDA_SUCCESS) return error;
+  // Which streams are idle now is not known.
+  return Mirrors::Get().AfterWait(/*mark=*/0, event->context, nullptr);
 }
 
 }  // namespace
@@ -110,7 +117,7 @@ CUresult CUDAAPI cuEventQuery(CUevent event) {
     Finish(event, record);
   }
   if (!AllLanded(event->landings.Open())) return CUDA_ERROR_NOT_READY;
-  return TakePending(event->context);
+  return Concluded(event);
 }
 
 CUresult CUDAAPI cuEventSynchronize(CUevent event) {
@@ -125,7 +132,7 @@ CUresult CUDAAPI cuEventSynchronize(CUevent event) {
     Finish(event, record);
   }
   if (const CUresult error = AwaitLandings(landings); error != CUDA_SUCCESS) return error;
-  return TakePending(event->context);
+  return Concluded(event);
 }
 
 CUresult CUDAAPI cuEventElapsedTime_v2(float* milliseconds, CUevent start, CUevent end) {

@@ -2,6 +2,7 @@
 // cuGraph*: graphs as a whole, executable graphs.
 #include "interposer/cuda/entry.h"
 #include "interposer/cuda/graph.h"
+#include "interposer/cuda/mirror.h"
 
 using namespace hawser;      // NOLINT(google-build-using-namespace): entry points live outside of namespaces.
 using namespace hawser::cu;  // NOLINT(google-build-using-namespace)
@@ -162,6 +163,7 @@ CUresult CUDAAPI cuGraphLaunch(CUgraphExec exec, CUstream handle) {
   }
   if (!copies.empty() && command.capturing()) return CUDA_ERROR_NOT_SUPPORTED;
   if (const CUresult error = FillBefore(command, copies); error != CUDA_SUCCESS) return error;
+  if (const CUresult error = Mirrors::Get().BeforeWork(command.stream()); error != CUDA_SUCCESS) return error;
   cuda::LaunchGraph message;
   message.exec = exec->id;
   if (const CUresult error = command.Send(message); error != CUDA_SUCCESS) return error;

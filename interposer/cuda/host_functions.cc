@@ -5,6 +5,7 @@
 
 #include "interposer/core/log.h"
 #include "interposer/cuda/entry.h"
+#include "interposer/cuda/mirror.h"
 
 namespace hawser::cu {
 
@@ -54,6 +55,7 @@ void HostFunctions::Run(const cuda::RunHostFunction& notice) {
   const auto status = static_cast<CUresult>(notice.status);
   session->PostCallback([this, entry, done, status, session] {
     (void)AwaitLandings(entry->before);
+    (void)Mirrors::Get().AfterWait(/*mark=*/0, nullptr, nullptr);
     entry->function(status);
     session->Send(done);
     session->Flush();

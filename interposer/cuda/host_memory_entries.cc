@@ -16,6 +16,40 @@ constexpr unsigned kRegisterFlags = CU_MEMHOSTREGISTER_PORTABLE | CU_MEMHOSTREGI
 
 uint64_t Pages(uint64_t size) { return (size + 4095) & ~uint64_t{4095}; }
 
+/// Device memory for host memory that the server does not have. It begins as far from a boundary as the host's does.
+CUresult MirrorHost(CUctx_st* context, const PointerRange& range, uint64_t* alias) {
+  constexpr uint64_t kBoundary = 256;
+  if (range.size > UINT64_MAX - kBoundary) return CUDA_ERROR_OUT_OF_MEMORY;
+  cuda::Allocate message;
+  message.context = context->id;
+  message.size = range.size + kBoundary;
+  Answer<cuda::Address> answer;
+  if (const CUresult error = answer.Ask(Client::Get().session(), message); error != CUDA_SUCCESS) return error;
+  *alias = answer->address + (range.begin - answer->address) % kBoundary;
+  const CUresult error = Mirrors::Get().AddHost({context, range.begin, *alias, range.size, answer->address});
+  if (error != CUDA_SUCCESS) return error;
+  Client::Get().pointers().SetDeviceAlias(range.begin, *alias);
+  PointerRange device = range;
+  device.begin = *alias;
+  device.kind = PointerKind::kGlobal;  // Cannot be freed.
+  Client::Get().pointers().Add(device);
+  return CUDA_SUCCESS;
+}
+
+/// The host gets what kernels have written there, and the device's memory is given back.
+CUresult EndMirror(CUctx_st* context, uint64_t host) {
+  if (!Mirrors::Get().any() || Mirrors::Get().DeviceAddress(reinterpret_cast<void*>(host), 1) == 0) return CUDA_SUCCESS;
+  const CUresult error = cuCtxSynchronize_v2(context);
+  MirrorRange removed;
+  if (!Mirrors::Get().Remove(host, &removed)) return error;
+  Client::Get().pointers().Remove(removed.device, {PointerKind::kGlobal});
+  cuda::Free message;
+  message.context = removed.context->id;
+  message.address = removed.allocation;
+  const CUresult sent = FromWire(Client::Get().session()->Send(message));
+  return error != CUDA_SUCCESS ? error : sent;
+}
+
 }  // namespace
 
 CUresult CUDAAPI cuMemHostAlloc(void** result, size_t size, unsigned int flags) {
@@ -58,6 +92,7 @@ CUresult CUDAAPI cuMemFreeHost(void* pointer) {
   Client& client = Client::Get();
   const auto range = client.pointers().Remove(reinterpret_cast<uintptr_t>(pointer), {PointerKind::kHost});
   if (!range) return CUDA_ERROR_INVALID_VALUE;
+  const CUresult ended = EndMirror(context, range->begin);
   // A driver waits for what still uses the memory; so does this.
   const Landings landings = LandingsOf(context);
   cuda::SynchronizeContext message;
@@ -69,7 +104,7 @@ CUresult CUDAAPI cuMemFreeHost(void* pointer) {
   } else {
     ::munmap(pointer, Pages(range->size));
   }
-  return error;
+  return error != CUDA_SUCCESS ? error : ended;
 }
 
 CUresult CUDAAPI cuMemHostRegister_v2(void* pointer, size_t size, unsigned int flags) {
@@ -98,8 +133,9 @@ CUresult CUDAAPI cuMemHostUnregister(void* pointer) {
   if (pointer == nullptr) return CUDA_ERROR_INVALID_VALUE;
   const auto range = Client::Get().pointers().Remove(reinterpret_cast<uintptr_t>(pointer), {PointerKind::kRegistered});
   if (!range) return CUDA_ERROR_HOST_MEMORY_NOT_REGISTERED;
-  const Landings landings = LandingsOf(context);
-  return AwaitLandings(landings);
+  const CUresult ended = EndMirror(context, range->begin);
+  const CUresult error = AwaitLandings(LandingsOf(context));
+  return error != CUDA_SUCCESS ? error : ended;
 }
 
 CUresult CUDAAPI cuMemHostGetDevicePointer_v2(CUdeviceptr* result, void* pointer, unsigned int flags) {
@@ -108,15 +144,19 @@ CUresult CUDAAPI cuMemHostGetDevicePointer_v2(CUdeviceptr* result, void* pointer
   if (result == nullptr || flags != 0) return CUDA_ERROR_INVALID_VALUE;
   const auto range = Client::Get().pointers().Find(reinterpret_cast<uintptr_t>(pointer));
   if (!range || !range->is_host()) return CUDA_ERROR_INVALID_VALUE;
-  if (range->device_alias == 0) {
-    static std::atomic_flag said;
-    return RefuseOnce(
-        "cuMemHostGetDevicePointer",
-        "kernels reach host memory only where the server is on the same machine (shm:) and the memory came "
-        "from cuMemHostAlloc",
-        &said);
+  uint64_t alias = range->device_alias;
+  if (alias == 0) {
+    if (!Client::Get().maps_host_memory()) {
+      static std::atomic_flag said;
+      (void)RefuseOnce("cuMemHostGetDevicePointer",
+                       "kernels reach host memory only where the server is on the same machine (shm:); "
+                       "CU_DEVICE_ATTRIBUTE_CAN_MAP_HOST_MEMORY says so",
+                       &said);
+      return CUDA_ERROR_INVALID_VALUE;  // The code for a device that cannot map host memory.
+    }
+    if (const CUresult error = MirrorHost(context, *range, &alias); error != CUDA_SUCCESS) return error;
   }
-  *result = range->device_alias + (reinterpret_cast<uintptr_t>(pointer) - range->begin);
+  *result = alias + (reinterpret_cast<uintptr_t>(pointer) - range->begin);
   return CUDA_SUCCESS;
 }
 

@@ -4,6 +4,7 @@
 #include "interposer/cuda/entry.h"
 #include "interposer/cuda/launch_attributes.h"
 #include "interposer/cuda/launch_packer.h"
+#include "interposer/cuda/mirror.h"
 #include "interposer/cuda/module.h"
 
 using namespace hawser;      // NOLINT(google-build-using-namespace): entry points live outside of namespaces.
@@ -29,7 +30,7 @@ CUresult Prepare(StreamCommand& command, CUfunction handle, const Dim3& grid, co
   message->block = block;
   message->shared = shared;
   message->parameters = packed->bytes();
-  return CUDA_SUCCESS;
+  return Mirrors::Get().BeforeWork(command.stream());
 }
 
 CUresult LaunchWithAttributes(CUstream stream, CUfunction function, const Dim3& grid, const Dim3& block,

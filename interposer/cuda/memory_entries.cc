@@ -24,6 +24,32 @@ void Remember(CUctx_st* context, uint64_t address, uint64_t size, PointerKind ki
   Client::Get().pointers().Add(range);
 }
 
+/// Device memory that has pages of its own, and the same pages of this process.
+CUresult AllocateMirrored(CUctx_st* context, uint64_t size, unsigned flags, uint64_t* address) {
+  constexpr uint64_t kPage = 4096;
+  if (size > UINT64_MAX - 2 * kPage) return CUDA_ERROR_OUT_OF_MEMORY;
+  const uint64_t pages = (size + kPage - 1) / kPage * kPage;
+  guest::Session* session = Client::Get().session();
+  cuda::Allocate message;
+  message.context = context->id;
+  message.size = pages + kPage;
+  // Of several devices each must reach it.
+  message.kind = Client::Get().device_count() > 1 ? 1 : 0;
+  message.flags = flags;
+  Answer<cuda::Address> answer;
+  if (const CUresult error = answer.Ask(session, message); error != CUDA_SUCCESS) return error;
+  *address = (answer->address + kPage - 1) / kPage * kPage;
+  const CUresult error = Mirrors::Get().AddManaged({context, *address, *address, size, answer->address});
+  if (error == CUDA_SUCCESS) return CUDA_SUCCESS;
+  cuda::Free free;
+  free.context = context->id;
+  free.address = answer->address;
+  (void)session->Send(free);
+  if (error != CUDA_ERROR_NOT_SUPPORTED) return error;
+  static std::atomic_flag said;
+  return RefuseOnce("cuMemAllocManaged", "this process has something else at the server's address of it", &said);
+}
+
 }  // namespace
 
 CUresult CUDAAPI cuMemAlloc_v2(CUdeviceptr* result, size_t size) {
@@ -78,6 +104,10 @@ CUresult CUDAAPI cuMemFree_v2(CUdeviceptr address) {
   cuda::Free message;
   message.context = range->context != 0 ? wire::Id(range->context) : context->id;
   message.address = address;
+  MirrorRange mirrored;
+  if (range->kind == PointerKind::kManaged && Mirrors::Get().Remove(address, &mirrored)) {
+    message.address = mirrored.allocation;
+  }
   return FromWire(session->Send(message));
 }
 
@@ -94,7 +124,7 @@ CUresult CUDAAPI cuMemGetInfo_v2(size_t* free, size_t* total) {
 }
 
 // Managed memory lies in the session's heap where guest, server and kernels have it at one address (shared memory, and
-// the place was free in this process). Elsewhere there is none.
+// the place was free in this process). Elsewhere it is device memory, mirrored in this process at the same address.
 CUresult CUDAAPI cuMemAllocManaged(CUdeviceptr* result, size_t size, unsigned int flags) {
   CUctx_st* context = nullptr;
   if (const CUresult error = BeginMemory(&context); error != CUDA_SUCCESS) return error;
@@ -102,14 +132,14 @@ CUresult CUDAAPI cuMemAllocManaged(CUdeviceptr* result, size_t size, unsigned in
   if (flags != CU_MEM_ATTACH_GLOBAL && flags != CU_MEM_ATTACH_HOST) return CUDA_ERROR_INVALID_VALUE;
   Client& client = Client::Get();
   guest::Session* session = client.session();
-  if (!client.heap_usable() || reinterpret_cast<uintptr_t>(session->heap_base()) != client.heap_address()) {
-    static std::atomic_flag said;
-    return RefuseOnce("cuMemAllocManaged", "managed memory needs a server on the same machine (shm:)", &said);
-  }
-  const uint64_t offset = session->HeapAllocate(size);
-  if (offset == guest::Session::kNoHeap) return CUDA_ERROR_OUT_OF_MEMORY;
+  const uint64_t offset = client.managed_in_heap() ? session->HeapAllocate(size) : guest::Session::kNoHeap;
   PointerRange range;
-  range.begin = client.heap_address() + offset;
+  if (offset == guest::Session::kNoHeap) {
+    if (const CUresult error = AllocateMirrored(context, size, flags, &range.begin); error != CUDA_SUCCESS)
+      return error;
+  } else {
+    range.begin = client.heap_address() + offset;
+  }
   range.size = size;
   range.kind = PointerKind::kManaged;
   range.device = context->device;

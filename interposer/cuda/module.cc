@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <cstring>
 
-#include "interposer/cuda/wire_call.h"
+#include "interposer/cuda/entry.h"
 
 namespace hawser::cu {
 namespace {
@@ -44,6 +44,7 @@ void Remember(ModuleBase* module, CUctx_st* context, std::string_view name, cons
   range.begin = facts.address;
   range.size = facts.size;
   range.kind = PointerKind::kGlobal;
+  range.managed = facts.managed;
   range.device = context->device;
   range.context = context->id.raw();
   client.pointers().Add(range);
@@ -270,6 +271,17 @@ CUresult FindGlobal(ModuleBase* module, CUctx_st* context, std::string_view name
   Answer<cuda::GlobalReply> answer;
   if (const CUresult error = answer.Ask(Client::Get().session(), message); error != CUDA_SUCCESS) return error;
   *global = {answer->global.address, answer->global.size, answer->global.managed != 0};
+  if (global->managed && context != nullptr && global->size != 0) {
+    // The host's code knows the variable by this address.
+    const MirrorRange range{context, global->address, global->address, global->size, 0};
+    const CUresult error = Mirrors::Get().AddManaged(range);
+    if (error == CUDA_ERROR_NOT_SUPPORTED) {
+      static std::atomic_flag said;
+      return RefuseOnce("a __managed__ variable", "this process has something else at the server's address of it",
+                        &said);
+    }
+    if (error != CUDA_SUCCESS) return error;
+  }
   Remember(module, context, name, *global);
   return CUDA_SUCCESS;
 }
@@ -285,7 +297,10 @@ void ForgetModule(ModuleBase* module) {
     }
     module->functions.clear();
     for (const auto& [name, global] : module->globals) {
-      if (global.address != 0) Client::Get().pointers().Remove(global.address, {PointerKind::kGlobal});
+      if (global.address == 0) continue;
+      Client::Get().pointers().Remove(global.address, {PointerKind::kGlobal});
+      MirrorRange removed;
+      if (global.managed) (void)Mirrors::Get().Remove(global.address, &removed);
     }
   }
   const wire::Id id = module->id;

@@ -36,7 +36,7 @@ CUresult Attribute(const PointerRange& range, uint64_t address, CUpointer_attrib
       Put<CUdeviceptr>(data, alias);
       return CUDA_SUCCESS;
     case CU_POINTER_ATTRIBUTE_HOST_POINTER:
-      if (!range.is_host() && range.kind != PointerKind::kManaged) return CUDA_ERROR_INVALID_VALUE;
+      if (!range.is_host() && !range.is_managed()) return CUDA_ERROR_INVALID_VALUE;
       Put<uint64_t>(data, address);
       return CUDA_SUCCESS;
     case CU_POINTER_ATTRIBUTE_SYNC_MEMOPS:
@@ -48,7 +48,7 @@ CUresult Attribute(const PointerRange& range, uint64_t address, CUpointer_attrib
       Put<unsigned long long>(data, range.id);
       return CUDA_SUCCESS;
     case CU_POINTER_ATTRIBUTE_IS_MANAGED:
-      Put<unsigned>(data, range.kind == PointerKind::kManaged ? 1 : 0);
+      Put<unsigned>(data, range.is_managed() ? 1 : 0);
       return CUDA_SUCCESS;
     case CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL:
       Put<int>(data, range.device);

@@ -44,6 +44,14 @@ std::optional<PointerRange> PointerMap::Remove(uint64_t begin, std::initializer_
   return std::nullopt;
 }
 
+void PointerMap::SetDeviceAlias(uint64_t begin, uint64_t alias) {
+  std::unique_lock lock(mutex_);
+  const auto [first, last] = ranges_.equal_range(begin);
+  for (auto at = first; at != last; ++at) {
+    if (at->second.is_host()) at->second.device_alias = alias;
+  }
+}
+
 std::vector<PointerRange> PointerMap::RemoveContext(uint64_t context) {
   std::vector<PointerRange> removed;
   std::unique_lock lock(mutex_);

@@ -37,6 +37,9 @@ struct PointerRange {
   uint64_t heap_offset = ~uint64_t{0};  ///< kHost, kManaged: where in the session's heap; all ones: not there.
   uint64_t device_alias = 0;            ///< kHost, kRegistered: what kernels call it; 0: they cannot reach it.
 
+  bool managed = false;  ///< kGlobal: a managed variable.
+
+  bool is_managed() const { return kind == PointerKind::kManaged || managed; }
   bool is_host() const { return kind == PointerKind::kHost || kind == PointerKind::kRegistered; }
 };
 
@@ -48,6 +51,8 @@ class PointerMap {
   std::optional<PointerRange> Find(uint64_t address) const;
   /// Removes the range that begins there and is of one of those kinds.
   std::optional<PointerRange> Remove(uint64_t begin, std::initializer_list<PointerKind> kinds);
+  /// Says what kernels call the host memory that begins there.
+  void SetDeviceAlias(uint64_t begin, uint64_t alias);
   /// Removes what belongs to a context that ends.
   std::vector<PointerRange> RemoveContext(uint64_t context);
   /// True when [address, address + size) is free of known ranges' beginnings and ends.

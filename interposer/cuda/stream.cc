@@ -5,6 +5,7 @@
 
 #include "interposer/cuda/capture.h"
 #include "interposer/cuda/entry.h"
+#include "interposer/cuda/mirror.h"
 
 namespace hawser::cu {
 
@@ -93,7 +94,7 @@ CUresult AwaitLandings(const Landings& landings) {
   return FromWire(Client::Get().session()->WaitBulkUntil([&landings] { return AllLanded(landings); }));
 }
 
-CUresult SynchronizeStream(CUstream_st* stream) {
+CUresult AwaitStream(CUstream_st* stream) {
   const uint64_t position = stream->submitted.load(std::memory_order_relaxed);
   const Landings landings = LandingsBefore(stream);
   cuda::SynchronizeStream message;
@@ -106,6 +107,12 @@ CUresult SynchronizeStream(CUstream_st* stream) {
   while (finished < position && !stream->finished.compare_exchange_weak(finished, position)) {
   }
   return TakePending(stream->context);
+}
+
+CUresult SynchronizeStream(CUstream_st* stream) {
+  const uint64_t mark = Mirrors::Get().Mark();
+  const CUresult error = AwaitStream(stream);
+  return error != CUDA_SUCCESS ? error : Mirrors::Get().AfterWait(mark, stream->context, stream);
 }
 
 }  // namespace hawser::cu

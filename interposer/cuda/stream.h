@@ -22,6 +22,8 @@ Landings LandingsOf(CUctx_st* context);
 CUresult AwaitLandings(const Landings& landings);
 
 /// Waits until everything in the stream so far is done and its data is here.
+CUresult AwaitStream(CUstream_st* stream);
+/// The same for the application, which then finds in managed memory what the stream has left there.
 CUresult SynchronizeStream(CUstream_st* stream);
 
 }  // namespace hawser::cu

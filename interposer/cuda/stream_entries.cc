@@ -3,6 +3,7 @@
 #include "interposer/cuda/capture.h"
 #include "interposer/cuda/entry.h"
 #include "interposer/cuda/host_functions.h"
+#include "interposer/cuda/mirror.h"
 
 using namespace hawser;      // NOLINT(google-build-using-namespace): entry points live outside of namespaces.
 using namespace hawser::cu;  // NOLINT(google-build-using-namespace)
@@ -53,6 +54,7 @@ CUresult CUDAAPI cuStreamQuery(CUstream handle) {
   }
   guest::Session* session = command.session();
   const uint64_t position = stream->submitted.load(std::memory_order_relaxed);
+  const uint64_t mark = Mirrors::Get().Mark();
   const Landings landings = LandingsBefore(stream);
   // The legacy stream also waits for others: what is known of it alone says nothing.
   const bool alone = stream != stream->context->legacy;
@@ -71,7 +73,8 @@ CUresult CUDAAPI cuStreamQuery(CUstream handle) {
     stream->finished.store(position, std::memory_order_release);
   }
   if (!AllLanded(landings)) return CUDA_ERROR_NOT_READY;
-  return TakePending(stream->context);
+  if (const CUresult error = TakePending(stream->context); error != CUDA_SUCCESS) return error;
+  return Mirrors::Get().AfterWait(mark, stream->context, stream);
 }
 
 CUresult CUDAAPI cuStreamGetFlags(CUstream handle, unsigned int* flags) {

@@ -52,8 +52,7 @@ cudaError_t Loader::PlaceManaged(Module& module) {
     const CUresult asked = driver_.cuPointerGetAttribute(&managed, CU_POINTER_ATTRIBUTE_IS_MANAGED, address);
     if (asked == CUDA_ERROR_INVALID_VALUE || (asked == CUDA_SUCCESS && managed == 0)) {
       Log(LogLevel::kError,
-          "the managed variable '%s' lies in memory of the device that this process cannot reach: programs with "
-          "__managed__ variables run on the software device here (hawser run --device soft), not through a server",
+          "the managed variable '%s' lies in memory of the device that this process cannot reach",
           variable->name.c_str());
       return cudaErrorNotSupported;
     }
