@@ -7,6 +7,8 @@
 #include <utility>
 #include <vector>
 
+#include "scheduler/core/json_text.h"
+
 using hawser::wire::Code;
 using hawser::wire::Status;
 

@@ -216,8 +216,10 @@ bool IsolatedPolicy::Call(Ask ask, const Arguments& arguments) {
 bool IsolatedPolicy::Talk(Ask ask) {
   const Deadline deadline(deadline_);
   link_->page().request.ask = ask;
-  while (true) {
-    const Status status = link_->Exchange(deadline, &reply_);
+  for (bool asked = false;; asked = true) {
+    // Questions without end are no answer either, however fast they come.
+    const bool late = asked && deadline.Passed();
+    const Status status = late ? Status(Code::kTimeout, "") : link_->Exchange(deadline, &reply_);
     if (status.code() == Code::kTimeout) {
       return Fail("it did not answer within " +
                   std::to_string(std::chrono::duration_cast<std::chrono::milliseconds>(deadline_).count()) + " ms " +

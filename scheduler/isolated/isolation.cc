@@ -20,13 +20,11 @@ namespace {
 Result<std::string> FindProgram() {
   std::error_code error;
   const std::filesystem::path folder = std::filesystem::read_symlink("/proc/self/exe", error).parent_path();
-  std::filesystem::path up = folder;
-  for (int level = 0; level < 4; ++level, up = up.parent_path()) {
-    for (const char* place : {"libexec/hawser/hawser-policy-host", "scheduler/hawser-policy-host"}) {
-      if (std::filesystem::exists(up / place, error)) return (up / place).string();
-    }
+  for (const char* place :
+       {"hawser-policy-host", "../libexec/hawser/hawser-policy-host", "../scheduler/hawser-policy-host"}) {
+    const std::filesystem::path program = (folder / place).lexically_normal();
+    if (std::filesystem::exists(program, error)) return program.string();
   }
-  if (std::filesystem::exists(folder / "hawser-policy-host", error)) return (folder / "hawser-policy-host").string();
   return Status(Code::kSystem,
                 "hawser-policy-host, in which an isolated policy runs, is not where this program was installed (" +
                     folder.string() + "); install Hawser again");
