@@ -133,6 +133,8 @@ std::vector<std::string> CheckChurn(uint64_t seed, const PolicyLibrary& policy) 
       config.priority = static_cast<int32_t>(random() % 3);
       config.slo_ns = random() % 2 * 10'000'000;
       config.min_share_ppm = static_cast<uint32_t>(random() % 300'000);
+      // Who is above its maximum looks idle, and comes back.
+      if (random() % 3 == 0) config.max_share_ppm = static_cast<uint32_t>(300'000 + random() % 700'000);
       guests.push_back({scheduler.Add(config, now), false, {}});
       continue;
     }
@@ -146,6 +148,7 @@ std::vector<std::string> CheckChurn(uint64_t seed, const PolicyLibrary& policy) 
       TenantConfig config;
       config.name = "again";
       config.weight = 1 + static_cast<uint32_t>(random() % 1000);
+      if (random() % 3 == 0) config.max_share_ppm = static_cast<uint32_t>(1 + random() % 1'000'000);
       scheduler.Configure(guest.id, config, now);
     } else if (what < 8) {
       if (!guest.work) {

@@ -158,7 +158,7 @@ bool PolicyHost::Tell(Tenant& tenant) {
     const hawser_tenant_cfg config = ToConfig(tenant);
     if (policy_.tenant_add(state_, &tenant, &config) != 0) return false;
   }
-  if (tenant.has_work && policy_.runnable != nullptr) policy_.runnable(state_, &tenant);
+  if (tenant.wants() && policy_.runnable != nullptr) policy_.runnable(state_, &tenant);
   return true;
 }
 
@@ -236,7 +236,7 @@ Tenant* PolicyHost::Stage(Tenant& running, uint64_t now_ns) {
   if (policy_.stage == nullptr) {
     Tenant* longest = nullptr;
     for (const auto& tenant : tenants_.all()) {
-      if (tenant.get() == &running || !tenant->has_work) continue;
+      if (tenant.get() == &running || !tenant->wants()) continue;
       if (longest == nullptr || tenant->last_served_ns < longest->last_served_ns) longest = tenant.get();
     }
     return longest;
@@ -336,6 +336,7 @@ std::optional<std::string> PolicyHost::Wrong(int result, const hawser_decision& 
   const Tenant* who = tenants_.Find(decision.who);
   if (who == nullptr) return "select() decided for a tenant that is not there";
   if (!who->has_work) return "select() decided for tenant " + who->config.name + ", which has no work";
+  if (who->held) return "select() decided for tenant " + who->config.name + ", which is above its maximum share";
   return std::nullopt;
 }
 
@@ -345,12 +346,15 @@ Choice PolicyHost::Bounded(const hawser_decision& decision) {
   choice.who = tenants_.Find(decision.who);
   const uint64_t slice = decision.slice_ns != 0 ? decision.slice_ns : options_.default_slice_ns;
   choice.slice_ns = std::clamp(slice, std::max<uint64_t>(1, options_.min_slice_ns), options_.max_slice_ns);
+  if (choice.who->limit.limited()) {
+    choice.slice_ns = std::clamp<uint64_t>(choice.who->limit.Allowance(now_ns_), 1, choice.slice_ns);
+  }
   const uint64_t cap =
       decision.inflight_cap_ns != 0 ? decision.inflight_cap_ns : std::min(choice.slice_ns, options_.default_cap_ns);
   choice.cap_ns = std::clamp<uint64_t>(cap, 1, options_.max_cap_ns);
   choice.unit_ns = decision.unit_ns != 0 ? decision.unit_ns : options_.default_unit_ns;
   choice.linger_ns = std::min(decision.linger_ns, options_.max_wait_ns);
-  choice.never_open = (decision.flags & HAWSER_DECISION_NEVER_OPEN) != 0;
+  choice.never_open = (decision.flags & HAWSER_DECISION_NEVER_OPEN) != 0 || choice.who->limit.limited();
   return choice;
 }
 
@@ -360,7 +364,7 @@ void PolicyHost::GuardStarvation(const Tenant& chosen) {
   const Tenant* starved = nullptr;
   uint64_t starved_ns = 0;
   for (const auto& tenant : tenants_.all()) {
-    if (!tenant->has_work || tenant.get() == &chosen) {
+    if (!tenant->wants() || tenant.get() == &chosen) {
       tenant->served_others = 0;
       tenant->waits_since_ns = now_ns_;
       continue;
@@ -421,11 +425,12 @@ Choice PolicyHost::Fallback() {
   Choice choice;
   choice.kind = Choice::Kind::kGrant;
   for (const auto& tenant : tenants_.all()) {
-    if (tenant->has_work && (choice.who == nullptr || tenant->last_served_ns < choice.who->last_served_ns)) {
+    if (tenant->wants() && (choice.who == nullptr || tenant->last_served_ns < choice.who->last_served_ns)) {
       choice.who = tenant.get();
     }
   }
-  choice.slice_ns = options_.default_slice_ns;
+  choice.slice_ns = std::clamp<uint64_t>(choice.who->limit.Allowance(now_ns_), 1, options_.default_slice_ns);
+  choice.never_open = choice.who->limit.limited();
   choice.cap_ns = options_.default_cap_ns;
   choice.unit_ns = options_.default_unit_ns;
   return choice;
@@ -474,7 +479,7 @@ void PolicyHost::HostView(void* ctx, const hawser_tenant* handle, hawser_tenant_
   const Tenant* tenant = self->tenants_.Find(handle);
   hawser_tenant_view full{};
   if (tenant != nullptr) {
-    full.state = tenant->state;
+    full.state = tenant->held ? uint32_t{HAWSER_TENANT_IDLE} : tenant->state;
     full.id = tenant->id;
     full.weight = tenant->config.weight;
     full.priority = tenant->config.priority;
@@ -484,8 +489,8 @@ void PolicyHost::HostView(void* ctx, const hawser_tenant* handle, hawser_tenant_
     full.pending_count = tenant->facts.pending_count;
     full.inflight_ns = tenant->facts.inflight_ns;
     full.oldest_arrival_ns = tenant->facts.oldest_arrival_ns;
-    full.runnable_since_ns = tenant->has_work ? tenant->since_ns : 0;
-    full.idle_since_ns = tenant->has_work ? 0 : tenant->since_ns;
+    full.runnable_since_ns = tenant->wants() ? tenant->since_ns : 0;
+    full.idle_since_ns = tenant->wants() ? 0 : tenant->since_ns;
     full.last_served_ns = tenant->last_served_ns;
     full.unit_ns = tenant->facts.unit_ns;
     full.last_unit_ns = tenant->facts.last_unit_ns;

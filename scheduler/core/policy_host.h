@@ -80,7 +80,7 @@ class PolicyHost {
   Tenant* Stage(Tenant& running, uint64_t now_ns);
   Tenant* MemoryVictim(Tenant& asker, uint64_t bytes, uint64_t now_ns);
   Tenant* MemoryWinner(uint64_t bytes, uint64_t now_ns);
-  /// The device is free. kNobody: nobody has work.
+  /// The device is free. kNobody: nobody has work, or all who have are above their maximum.
   Choice Select(uint64_t now_ns);
   /// Calls on_timer() if it is due.
   void Advance(uint64_t now_ns);
@@ -89,6 +89,8 @@ class PolicyHost {
   /// Whom the policy wanted to lose the device during the last calls; null: nobody. Forgets it.
   Tenant* TakeRevoked();
 
+  /// How much at least a tenant must be allowed before it is worth a grant.
+  uint64_t quantum_ns() const { return options_.default_slice_ns; }
   const std::string& policy_name() const { return name_; }
   bool ejected() const { return ejections_ > 0; }
   uint64_t ejections() const { return ejections_; }

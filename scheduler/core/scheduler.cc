@@ -16,6 +16,7 @@ Status Scheduler::Use(const PolicyLibrary& library, uint64_t now_ns) { return ho
 TenantId Scheduler::Add(TenantConfig config, uint64_t now_ns) {
   Tenant& tenant = tenants_.Add(++last_id_, std::move(config));
   tenant.since_ns = now_ns;
+  tenant.limit.Set(tenant.config.max_share_ppm, now_ns);
   host_.Added(tenant, now_ns);
   return tenant.id;
 }
@@ -25,9 +26,10 @@ void Scheduler::Remove(TenantId id, uint64_t now_ns) {
   if (tenant == nullptr) return;
   if (tenant == holder_) EndGrant(now_ns);
   if (tenant->has_work) {
+    const bool wanted = tenant->wants();
     tenant->has_work = false;
     tenant->state = HAWSER_TENANT_IDLE;
-    host_.Idle(*tenant, now_ns);
+    if (wanted) host_.Idle(*tenant, now_ns);
   }
   host_.Removed(*tenant, now_ns);
   departed_used_ns_ += tenant->facts.used_ns;
@@ -41,7 +43,14 @@ void Scheduler::Configure(TenantId id, TenantConfig config, uint64_t now_ns) {
   if (tenant == nullptr) return;
   config.weight = std::max(1u, config.weight);
   tenant->config = std::move(config);
+  tenant->limit.Set(tenant->config.max_share_ppm, now_ns);
   host_.Configured(*tenant, now_ns);
+  if (tenant == holder_) {
+    if (tenant->limit.limited() && grant_.kind == Grant::Kind::kOpen) Revoke(now_ns);
+  } else {
+    Hold(*tenant, now_ns);
+    ReleaseHeld(now_ns);
+  }
   ObeyPolicy(now_ns);
 }
 
@@ -68,16 +77,23 @@ void Scheduler::Runnable(TenantId id, uint64_t now_ns) {
     linger_left_ns_ -= std::min(linger_left_ns_, OthersHaveWork(*tenant) ? idle : 0);
     lingers_since_ns_ = UINT64_MAX;
     progress_at_ns_ = now_ns;
-  } else {
-    tenant->state = HAWSER_TENANT_RUNNABLE;
-    tenant->waits_since_ns = now_ns;
-    tenant->served_others = 0;
+    host_.Runnable(*tenant, now_ns);
+    ObeyPolicy(now_ns);
+    return;
   }
-  host_.Runnable(*tenant, now_ns);
+  tenant->state = HAWSER_TENANT_RUNNABLE;
+  tenant->held = IsAbove(*tenant, now_ns);
+  if (!tenant->held) Woken(*tenant, now_ns);
+}
+
+void Scheduler::Woken(Tenant& tenant, uint64_t now_ns) {
+  tenant.waits_since_ns = now_ns;
+  tenant.served_others = 0;
+  host_.Runnable(tenant, now_ns);
   if (holder_ == nullptr) {
     Dispatch(now_ns);
-  } else if (holder_ != tenant && !draining_) {
-    if (grant_.kind == Grant::Kind::kOpen || host_.Preempt(*holder_, *tenant, now_ns)) {
+  } else if (!draining_) {
+    if (grant_.kind == Grant::Kind::kOpen || host_.Preempt(*holder_, tenant, now_ns)) {
       Revoke(now_ns);
     } else {
       CheckLinger(now_ns);
@@ -86,13 +102,34 @@ void Scheduler::Runnable(TenantId id, uint64_t now_ns) {
   ObeyPolicy(now_ns);
 }
 
+void Scheduler::Hold(Tenant& tenant, uint64_t now_ns) {
+  if (!tenant.wants() || !IsAbove(tenant, now_ns)) return;
+  tenant.held = true;
+  tenant.since_ns = now_ns;
+  host_.Idle(tenant, now_ns);
+}
+
+void Scheduler::ReleaseHeld(uint64_t now_ns) {
+  for (const auto& tenant : tenants_.all()) {
+    if (!tenant->held || IsAbove(*tenant, now_ns)) continue;
+    tenant->held = false;
+    if (!tenant->has_work) continue;
+    if (holder_ != nullptr && !OthersHaveWork(*holder_)) ChargeAlone(now_ns);
+    tenant->since_ns = now_ns;
+    Woken(*tenant, now_ns);
+  }
+}
+
 void Scheduler::Idle(TenantId id, uint64_t now_ns) {
   Tenant* tenant = tenants_.Find(id);
   if (tenant == nullptr || !tenant->has_work) return;
+  const bool wanted = tenant->wants();
   tenant->has_work = false;
-  tenant->since_ns = now_ns;
   if (tenant != holder_) tenant->state = HAWSER_TENANT_IDLE;
-  host_.Idle(*tenant, now_ns);
+  if (wanted) {
+    tenant->since_ns = now_ns;
+    host_.Idle(*tenant, now_ns);
+  }
   if (tenant == holder_) {
     lingers_since_ns_ = now_ns;
     CheckLinger(now_ns);
@@ -122,6 +159,8 @@ void Scheduler::EndGrant(uint64_t now_ns) {
   tenant.longest_charge_ns = std::max(tenant.longest_charge_ns, used);
   const bool overrun = grant_.kind == Grant::Kind::kSlice && used > grant_.slice_ns;
   host_.Charged(tenant, used, overrun ? uint32_t{HAWSER_CHARGE_OVERRUN} : 0u, now_ns);
+  tenant.limit.Charge(used, now_ns);
+  Hold(tenant, now_ns);
 }
 
 void Scheduler::ChargeAlone(uint64_t now_ns) {
@@ -135,6 +174,7 @@ void Scheduler::ChargeAlone(uint64_t now_ns) {
 void Scheduler::Advance(uint64_t now_ns) {
   host_.Advance(now_ns);
   ObeyPolicy(now_ns);
+  ReleaseHeld(now_ns);
   if (holder_ != nullptr) {
     CheckLinger(now_ns);
     const bool stuck = options_.max_unit_ns != 0 && !runaway_told_ && lingers_since_ns_ == UINT64_MAX &&
@@ -155,6 +195,9 @@ void Scheduler::Advance(uint64_t now_ns) {
 
 uint64_t Scheduler::next_wake_ns() const {
   uint64_t wake = host_.timer_ns();
+  for (const auto& tenant : tenants_.all()) {
+    if (tenant->held && tenant->has_work) wake = std::min(wake, tenant->limit.ReadyAt(host_.quantum_ns()));
+  }
   if (holder_ == nullptr) return std::min(wake, wait_until_ns_);
   if (draining_ || OthersHaveWork(*holder_)) {
     if (!draining_ && lingers_since_ns_ != UINT64_MAX) wake = std::min(wake, lingers_since_ns_ + linger_left_ns_);
@@ -204,7 +247,7 @@ void Scheduler::Give(const Choice& choice, uint64_t now_ns) {
   sink_.Give(holder_->id, grant_);
   if (OthersHaveWork(*holder_)) {
     const Tenant* next = host_.Stage(*holder_, now_ns);
-    if (next != nullptr && next != holder_ && next->has_work) sink_.Stage(next->id);
+    if (next != nullptr && next != holder_ && next->wants()) sink_.Stage(next->id);
   }
 }
 
@@ -228,7 +271,7 @@ void Scheduler::ObeyPolicy(uint64_t now_ns) {
 
 bool Scheduler::OthersHaveWork(const Tenant& tenant) const {
   return std::any_of(tenants_.all().begin(), tenants_.all().end(),
-                     [&](const auto& other) { return other.get() != &tenant && other->has_work; });
+                     [&](const auto& other) { return other.get() != &tenant && other->wants(); });
 }
 
 bool Scheduler::IsAlone(const Tenant& tenant, uint64_t now_ns) const {

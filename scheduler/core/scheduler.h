@@ -10,6 +10,7 @@
 // and still
 //   a bound on what is in flight, so that a newcomer's first wait is bounded.
 // * A grant may stand idle for `linger` while others wait; without others, for as long as it likes.
+// * Who is above its maximum share is idle for the policy until it is below; it never gets an open grant.
 // * A device that makes no progress for `max_unit_ns` while others wait is reported; the server ends that worker.
 //
 // Threading: one thread. GrantSink's functions are called from within; they must not call back.
@@ -85,6 +86,14 @@ class Scheduler {
   const PolicyHost& policy() const { return host_; }
 
  private:
+  /// `tenant` wants the device since now; the policy is told.
+  void Woken(Tenant& tenant, uint64_t now_ns);
+  /// Sees who is above its maximum share, and who is no longer.
+  void Hold(Tenant& tenant, uint64_t now_ns);
+  void ReleaseHeld(uint64_t now_ns);
+  bool IsAbove(const Tenant& tenant, uint64_t now_ns) const {
+    return tenant.limit.ReadyAt(host_.quantum_ns()) > now_ns;
+  }
   void Dispatch(uint64_t now_ns);
   void Give(const Choice& choice, uint64_t now_ns);
   void Revoke(uint64_t now_ns);

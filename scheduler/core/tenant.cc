@@ -50,7 +50,7 @@ Tenant* TenantTable::Find(const hawser_tenant* handle) {
   return place != places_.end() ? tenants_[place->second].get() : nullptr;
 }
 
-Tenant* TenantTable::Next(const hawser_tenant* previous, bool with_work_only) {
+Tenant* TenantTable::Next(const hawser_tenant* previous, bool wanting_only) {
   size_t i = 0;
   if (previous != nullptr) {
     const auto place = places_.find(previous);
@@ -58,7 +58,7 @@ Tenant* TenantTable::Next(const hawser_tenant* previous, bool with_work_only) {
     i = place->second + 1;
   }
   for (; i < tenants_.size(); ++i) {
-    if (!with_work_only || tenants_[i]->has_work) return tenants_[i].get();
+    if (!wanting_only || tenants_[i]->wants()) return tenants_[i].get();
   }
   return nullptr;
 }

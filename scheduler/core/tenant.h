@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "hawser/policy.h"
+#include "scheduler/core/share_limit.h"
 
 /// What a plugin's handle points to. Empty: only the host looks inside, as scheduler::Tenant.
 struct hawser_tenant {};
@@ -28,7 +29,7 @@ struct TenantConfig {
   uint32_t weight = 100;  ///< At least 1.
   int32_t priority = 0;
   uint32_t min_share_ppm = 0;
-  uint32_t max_share_ppm = 0;
+  uint32_t max_share_ppm = 0;  ///< 0: none. The host sees to it, whatever the policy.
   uint64_t slo_ns = 0;
 };
 
@@ -71,7 +72,9 @@ struct Tenant : hawser_tenant {
   UsageWindow window;
   uint32_t state = HAWSER_TENANT_IDLE;
   bool has_work = false;                  ///< Something waits or is in flight.
-  uint64_t since_ns = 0;                  ///< Since when has_work is as it is.
+  bool held = false;                      ///< Above its maximum share: for the policy it has no work.
+  uint64_t since_ns = 0;                  ///< Since when wants() is as it is.
+  ShareLimit limit;                       ///< Of config.max_share_ppm.
   uint64_t last_served_ns = 0;            ///< End of the last grant; 0: none.
   uint64_t grants = 0;                    ///< Ended.
   uint64_t charged_ns = 0;                ///< In all; what the policy was told.
@@ -79,6 +82,9 @@ struct Tenant : hawser_tenant {
   uint64_t served_others = 0;             ///< Grants that others got while this one waited.
   uint64_t waits_since_ns = 0;            ///< Since when it waits for a grant; for the starvation guard.
   std::vector<std::byte> private_memory;  ///< The policy's.
+
+  /// Whether it may be given the device, and has something to do with it.
+  bool wants() const { return has_work && !held; }
 };
 
 /// Tenants in the order in which they came. Pointers stay valid until Remove().
@@ -90,7 +96,7 @@ class TenantTable {
   /// The tenant behind a policy's handle; null if it is none of ours. Does not look at what the handle points to.
   Tenant* Find(const hawser_tenant* handle);
   /// The one after `previous`, or the first after null; null at the end, and for a handle that is none of ours.
-  Tenant* Next(const hawser_tenant* previous, bool with_work_only);
+  Tenant* Next(const hawser_tenant* previous, bool wanting_only);
 
   const std::vector<std::unique_ptr<Tenant>>& all() const { return tenants_; }
 
