@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <optional>
+#include <utility>
 
 #include "wire/frame.h"
 
@@ -39,7 +40,15 @@ Executor::Executor(wire::Channel* commands, SessionBackend* backend, Replies* re
       log_(log),
       spin_(spin),
       stats_(stats),
-      reader_(commands) {}
+      reader_(commands) {
+  if (const Status status = commands->EnableInterrupts(); !status.ok()) log_->Write("warning", status.text());
+  SessionBackend::Later later;
+  later.wake = [this] { commands_->InterruptRead(); };
+  later.report = [this](const FrameHeader& header, const SessionBackend::Outcome& outcome, const std::string& refusal) {
+    (void)Conclude(header, outcome, refusal);
+  };
+  backend->SetLater(std::move(later));
+}
 
 std::string Executor::Where(const FrameHeader& header) const {
   return std::string("command ") + std::to_string(header.seq) + " (" + dialect_.OpcodeName(header.opcode) + ")";
@@ -63,6 +72,7 @@ Executor::End Executor::Loop() {
         break;
       case FrameReader::Next::kNeedMore:
         if (lost_.load(std::memory_order_acquire)) return End::kLost;
+        backend_->Resume();
         replies_->Flush();
         // Errors of the wait are seen, with their reason, by the next Pull().
         (void)commands_->WaitReadable(spin_, std::nullopt);
@@ -98,13 +108,22 @@ bool Executor::Execute(const FrameHeader& header, Bytes payload) {
     outcome = backend_->Execute(header, payload, &error_);
     stats_->ring.Record(TraceRingKind::kCommand, 0, begin, TraceRing::Now(), dialect_.OpcodeName(header.opcode));
   }
+  if (!Conclude(header, outcome, error_)) [[unlikely]]
+    return false;
+  if (!error_.empty()) [[unlikely]]
+    error_.clear();
+  return true;
+}
+
+bool Executor::Conclude(const FrameHeader& header, const SessionBackend::Outcome& outcome, const std::string& refusal) {
   if (outcome.malformed) [[unlikely]] {
-    Lose(Where(header) + " is malformed: " + error_);
+    Lose(Where(header) + " is malformed: " + refusal);
     return false;
   }
+  if (outcome.deferred) [[unlikely]]
+    return true;
   if (outcome.status != 0 || (header.flags & wire::kWantStatus) != 0) [[unlikely]] {
-    Report(header, outcome.status, error_);
-    error_.clear();
+    Report(header, outcome.status, refusal);
   }
   return true;
 }

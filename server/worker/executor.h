@@ -46,6 +46,8 @@ class Executor {
   End Loop();
   /// False when the frame cannot be accepted; the session has then been lost.
   bool Execute(const wire::FrameHeader& header, wire::Bytes payload);
+  /// False: as Execute().
+  bool Conclude(const wire::FrameHeader& header, const SessionBackend::Outcome& outcome, const std::string& refusal);
   void EndSession(std::string_view level, const std::string& reason, bool tell_guest);
   std::string Where(const wire::FrameHeader& header) const;
   void Report(const wire::FrameHeader& header, int32_t status, const std::string& refusal);

@@ -4,6 +4,7 @@
 #define HAWSER_SERVER_WORKER_SESSION_BACKEND_H_
 
 #include <cstdint>
+#include <functional>
 #include <string>
 
 #include "server/worker/dialect.h"
@@ -31,6 +32,15 @@ class SessionBackend {
     /// if the frame wants one (strict mode), and otherwise, if the call has no reply of its own, with a notice. A
     /// call with a reply of its own sends it in every case and gives 0.
     int32_t status = 0;
+    /// The backend keeps the command and reports its outcome later (Later::report).
+    bool deferred = false;
+  };
+  /// What a backend that keeps commands needs of the executor.
+  struct Later {
+    /// Any thread: makes the executor call Resume() soon.
+    std::function<void()> wake;
+    /// The executor's thread: the outcome of a command that was deferred.
+    std::function<void(const wire::FrameHeader& header, const Outcome& outcome, const std::string& refusal)> report;
   };
   virtual ~SessionBackend() = default;
 
@@ -38,6 +48,11 @@ class SessionBackend {
   /// Decodes, validates and executes one command. *error says which field is wrong when one is.
   virtual Outcome Execute(const wire::FrameHeader& header, wire::Bytes payload, std::string* error) = 0;
   virtual Failure TakeFailure() = 0;
+
+  /// A backend that never defers does nothing here. Called before the first command.
+  virtual void SetLater(Later later) { (void)later; }
+  /// The executor's thread, whenever it has no command at hand, and after a wake().
+  virtual void Resume() {}
 
   /// True when some device reads and writes host memory in place, so that a shared heap is worth having.
   /// Called once, before the welcome; the heap is handed over afterwards.

@@ -43,6 +43,7 @@ CudaBackend::CudaBackend(ChosenDriver driver, const WorkerSettings& settings, Ad
 }
 
 CudaBackend::~CudaBackend() {
+  EndSharing();
   gates_.OpenAll(nullptr);
   std::vector<wire::Id> contexts;
   if (objects_ != nullptr) {
@@ -55,6 +56,7 @@ CudaBackend::~CudaBackend() {
       (void)ReleaseObject({}, release);
     }
   }
+  sharing_.reset();
   waits_.reset();
   objects_.reset();
 }
@@ -73,6 +75,7 @@ void CudaBackend::SetServices(const Services& services) {
     (void)driver_.cuDeviceGetName(name, sizeof(name) - 1, device);
     (void)driver_.cuDeviceTotalMem(&memory, device);
     stats->AddDevice(name, memory);
+    device_name_ += std::string(name) + "\n";
   }
   staging_budget_ = std::make_unique<StagingBudget>(services_.limits.staging_memory);
   ImageStore::Options images;
@@ -86,6 +89,12 @@ void CudaBackend::SetServices(const Services& services) {
         if (services_.drain_kernel_output) services_.drain_kernel_output();
       },
       [this](CUcontext context, CUresult result) { OnLaneResult(context, result); });
+  device_name_ += chosen_.summary;
+  std::string problem;
+  split_ = SplitSettings::FromEnvironment(&problem);
+  if (!problem.empty()) Log("warning", problem);
+  if (services_.launch_gate != nullptr) gate_ = services_.launch_gate;
+  gate_->SetDrain([this] { AwaitUnasked(); });
 }
 
 void CudaBackend::ExplainLookup(wire::Id id, const char* what, wire::Lookup why, bool failed_before) {
@@ -108,12 +117,13 @@ Context* CudaBackend::Enter(wire::Id id, int32_t* status) {
   return *status == 0 ? context : nullptr;
 }
 
-CudaBackend::Place CudaBackend::At(wire::Id context, wire::Id stream) {
+CudaBackend::Place CudaBackend::At(wire::Id context, wire::Id stream, bool plain) {
   Place place;
   place.context = Enter(context, &place.status);
   if (place.context == nullptr) return place;
   if (!stream) {
     place.stream = place.context->legacy.get();
+    if (!plain) place.stream->plain = false;
     return place;
   }
   const Stream* object = Use<Stream>(stream, &place.status);
@@ -123,6 +133,7 @@ CudaBackend::Place CudaBackend::At(wire::Id context, wire::Id stream) {
     return place;
   }
   place.stream = object->state.get();
+  if (!plain) place.stream->plain = false;
   return place;
 }
 

@@ -6,6 +6,8 @@
 //                     which context is current. Never waits for the device, but to end a context.
 //   lane threads      wait for the device; answers, data that lands, staging memory back (waits.h).
 //   driver threads    host functions: gates at which a stream waits for the guest (gate.h).
+//   turns', units' and the builder's thread  when others want the device too: launches that wait for their turn, are
+//                     measured, and are made ready to run in parts (turns.h, units.h, sliced_kernels.h).
 //   bulk threads      (the worker's) call back when a transfer is over.
 // Lock order: Waits' locks, then the driver's, then the worker's. Gates, StagingPool and EventPool are leaves.
 //
@@ -14,6 +16,8 @@
 #ifndef HAWSER_SERVER_BACKENDS_CUDA_BACKEND_H_
 #define HAWSER_SERVER_BACKENDS_CUDA_BACKEND_H_
 
+#include <atomic>
+#include <condition_variable>
 #include <cstdint>
 #include <map>
 #include <memory>
@@ -28,11 +32,14 @@
 #include "proto/cuda/messages.h"
 #include "server/backends/cuda/address_ranges.h"
 #include "server/backends/cuda/create.h"
+#include "server/backends/cuda/deferral.h"
 #include "server/backends/cuda/driver_choice.h"
 #include "server/backends/cuda/gate.h"
 #include "server/backends/cuda/image_store.h"
 #include "server/backends/cuda/memory_map.h"
 #include "server/backends/cuda/objects.h"
+#include "server/backends/cuda/sharing.h"
+#include "server/backends/cuda/split_settings.h"
 #include "server/backends/cuda/staging.h"
 #include "server/backends/cuda/waits.h"
 #include "server/worker/session_backend.h"
@@ -50,9 +57,12 @@ class CudaBackend final : public cuda::Handler, public SessionBackend {
   // ------------------------------------------------------------------ SessionBackend
   const Dialect& dialect() const override { return CudaDialect(); }
   Outcome Execute(const wire::FrameHeader& header, wire::Bytes payload, std::string* error) override {
-    const cuda::Outcome outcome = cuda::Dispatch(header, payload, *this, error);
-    return {outcome.result != cuda::DispatchResult::kDone, outcome.status};
+    if (deferring_ || news_.load(std::memory_order_relaxed)) [[unlikely]]
+      return ExecuteBehind(header, payload, error);
+    return ExecuteNow(header, payload, error);
   }
+  void SetLater(Later later) override { later_ = std::move(later); }
+  void Resume() override;
   Failure TakeFailure() override { return std::exchange(failure_, Failure()); }
   bool WantsHeap() override { return true; }
   uint64_t HeapSizeHint() override;
@@ -184,7 +194,8 @@ class CudaBackend final : public cuda::Handler, public SessionBackend {
   /// Makes the context current.
   Context* Enter(wire::Id context, int32_t* status);
   int32_t EnterNative(CUcontext context);
-  Place At(wire::Id context, wire::Id stream);
+  /// `plain`: what the device does by itself and at once (StreamState::plain).
+  Place At(wire::Id context, wire::Id stream, bool plain = false);
   int32_t Explain(int32_t status, std::string_view reason) {
     reason_ = reason;
     return status;
@@ -253,9 +264,17 @@ class CudaBackend final : public cuda::Handler, public SessionBackend {
   // ------------------------------------------------------------------ copies (copies.cc)
   /// Room for a small write, filled with `data`; null without memory.
   std::byte* Slab(const Place& at, wire::Bytes data);
-  /// Staging memory that a transfer fills; the stream waits at a gate until it has.
+  /// Staging memory that a transfer fills, and what opens when it has.
+  struct Expected {
+    int32_t status = 0;
+    std::shared_ptr<StagingPool::Block> block;
+    std::shared_ptr<Gate> gate;
+  };
+  int32_t Expect(const cuda::Call& call, const Context& context, wire::Id context_id, uint64_t transfer, uint64_t size,
+                 Expected* expected);
+  /// The same; the stream waits at the gate.
   int32_t StageTransfer(const cuda::Call& call, const Place& at, uint64_t transfer, uint64_t size,
-                        StagingPool::Block* block);
+                        std::shared_ptr<StagingPool::Block>* block);
   /// Lets the guest send a transfer that nobody wants any more.
   void DrainTransfer(uint64_t transfer, uint64_t size);
   /// Calls copy(host memory, CUstream) for data that comes with the command or on the bulk channel.
@@ -268,6 +287,7 @@ class CudaBackend final : public cuda::Handler, public SessionBackend {
                    Copy&& copy);
   int32_t FailRead(const cuda::Call& call, uint64_t transfer, int32_t status);
   int32_t KeepUntilDone(const Place& at, StagingPool::Block block);
+  int32_t KeepUntilDone(const Place& at, std::shared_ptr<StagingPool::Block> kept);
   /// One side of a driver's copy description. False after setting *status.
   bool DescribeSide(const cuda::CopySide& side, uint64_t width, uint64_t height, uint64_t depth, bool destination,
                     CUDA_MEMCPY3D* copy, int32_t* status);
@@ -285,6 +305,36 @@ class CudaBackend final : public cuda::Handler, public SessionBackend {
   // ------------------------------------------------------------------ launches (launches.cc)
   int32_t FillAttribute(const cuda::LaunchAttribute& from, CUlaunchAttribute* to);
 
+  // ------------------------------------------------------------------ sharing the device (gated.cc, footprints.cc)
+  Sharing& sharing();
+  /// Some stream captures.
+  bool captures() const { return capture_mark_.use_count() > 1; }
+  /// A launch may be given to the driver at once, unless the gate says otherwise: nobody listens, nothing is forced.
+  bool unwatched() const {
+    return split_.blocks == 0 && !TraceRing::Wants(services_.stats->trace, TraceRingKind::kKernel);
+  }
+  /// Launches when the gate lets it; returns at once. `launch` is complete.
+  int32_t Submit(const cuda::Call& call, const Place& at, wire::Id context, KernelLaunch launch,
+                 std::shared_ptr<KernelFacts> kernel, std::vector<wire::Id> events = {});
+  /// Streams that must be idle before something in this one runs at once.
+  void FindUnfinished(const Place& at, std::vector<std::shared_ptr<StreamState>>* before);
+  Outcome ExecuteNow(const wire::FrameHeader& header, wire::Bytes payload, std::string* error);
+  Outcome ExecuteBehind(const wire::FrameHeader& header, wire::Bytes payload, std::string* error);
+  void Report(const wire::FrameHeader& header, const Outcome& outcome, const std::string& refusal);
+  Footprint StreamFootprint(wire::Id context, wire::Id stream);
+  Footprint FootprintOf(const wire::FrameHeader& header, wire::Bytes payload);
+  template <typename Message>
+  Footprint FootprintOf(wire::Bytes payload);
+  template <typename Message>
+  void ExpectEarly(const cuda::Call& call, wire::Bytes payload);
+  /// Any thread: there is something for Resume().
+  void Wake();
+  void AwaitNews();
+  /// The gate's thread: waits until what was launched without asking is over.
+  void AwaitUnasked();
+  void DrainUnasked();
+  void EndSharing();
+
   // ------------------------------------------------------------------ streams (streams.cc)
   /// What the driver is given as a host function's argument.
   struct HostCall {
@@ -295,6 +345,8 @@ class CudaBackend final : public cuda::Handler, public SessionBackend {
   };
   static void CUDA_CB RunHostCall(void* data);
   CUresult SynchronizeBehind(const Place& at, std::function<void(CUresult)> done);
+  /// The answer to WatchStream and WatchEvent; a notice when the answer was given before.
+  int32_t AnswerWatch(const cuda::Call& call, bool answered, wire::Id object, uint64_t ticket, int32_t status);
 
   // ------------------------------------------------------------------ graphs (graphs.cc)
   wire::Id NameNode(wire::Id graph, CUgraphNode node, const wire::ArrayView<wire::Id>& names, size_t* used);
@@ -333,6 +385,25 @@ class CudaBackend final : public cuda::Handler, public SessionBackend {
   std::string reason_;
   Failure failure_;
   std::vector<std::unique_ptr<HostCall>> host_calls_;  ///< Of graph nodes; kept for the session's life.
+
+  // Sharing the device. See gated.cc.
+  SplitSettings split_;
+  OpenGate open_gate_;
+  LaunchGate* gate_ = &open_gate_;
+  Deferral deferral_;
+  bool deferring_ = false;        ///< deferral_ is not idle.
+  bool concluded_later_ = false;  ///< The command at hand reports when its launch is over.
+  bool watch_answered_ = false;   ///< The command at hand was answered when it came.
+  const std::shared_ptr<const int> capture_mark_ = std::make_shared<const int>(0);  ///< Streams that capture have it.
+  std::map<uint64_t, Expected> expected_;  ///< Transfers that were announced before their command's turn.
+  Later later_;
+  std::atomic<bool> news_{false};
+  std::mutex news_mutex_;
+  std::condition_variable news_changed_;
+  std::vector<std::shared_ptr<Gate>> drains_;  ///< With news_mutex_.
+  bool ending_ = false;                        ///< With news_mutex_.
+  std::string device_name_;
+  std::unique_ptr<Sharing> sharing_;
 
   std::mutex faults_mutex_;
   std::unordered_map<CUcontext, wire::Id> context_names_;

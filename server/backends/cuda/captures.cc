@@ -24,6 +24,7 @@ int32_t CudaBackend::BeginCapture(const cuda::Call& call, const cuda::BeginCaptu
   (void)driver_.cuStreamGetCaptureInfo(at.native(), &capture, &id, &graph.native, nullptr, nullptr, nullptr);
   const int32_t status = Keep(message.graph, std::move(graph));
   at.stream->captures = message.graph;
+  at.stream->capture_mark = capture_mark_;
   return ReplyStatus(call, status);
 }
 
@@ -39,7 +40,10 @@ int32_t CudaBackend::BeginCaptureToGraph(const cuda::Call& call, const cuda::Beg
   const CUresult result =
       driver_.cuStreamBeginCaptureToGraph(at.native(), graph->native, dependencies.data(), nullptr, dependencies.size(),
                                           static_cast<CUstreamCaptureMode>(message.mode));
-  if (result == CUDA_SUCCESS) at.stream->captures = message.graph;
+  if (result == CUDA_SUCCESS) {
+    at.stream->captures = message.graph;
+    at.stream->capture_mark = capture_mark_;
+  }
   return ReplyStatus(call, result);
 }
 
@@ -51,6 +55,7 @@ int32_t CudaBackend::EndCapture(const cuda::Call& call, const cuda::EndCapture& 
   const CUresult result = driver_.cuStreamEndCapture(at.native(), &native);
   Graph* graph = objects_->Table<Graph>().Find(at.stream->captures);
   at.stream->captures = {};
+  at.stream->capture_mark.reset();
   if (graph == nullptr) {
     if (native != nullptr && driver_.cuGraphDestroy != nullptr) (void)driver_.cuGraphDestroy(native);
     return ReplyStatus(call, result != CUDA_SUCCESS ? result : CUDA_ERROR_INVALID_VALUE);

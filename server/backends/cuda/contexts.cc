@@ -189,6 +189,7 @@ int32_t CudaBackend::CreateContext(const cuda::Call& call, const cuda::CreateCon
   if (const int32_t status = EnterNative(context.native); status != 0) return Fail(call, status, message.context);
   context.staging = std::make_shared<StagingPool>(&driver_, staging_budget_.get());
   context.events = std::make_shared<EventPool>(&driver_, context.native);
+  context.timers = std::make_shared<EventPool>(&driver_, context.native, CU_EVENT_BLOCKING_SYNC);
   context.legacy = std::make_shared<StreamState>();
   context.legacy->context = message.context;
   RegisterHeap(context);
@@ -209,6 +210,10 @@ void CudaBackend::EndContext(wire::Id id, Context& context,
   gates_.OpenAll(context.native);
   if (EnterNative(context.native) == 0) (void)driver_.cuCtxSynchronize();
   waits_->Drain(context.native);
+  if (sharing_ != nullptr) {
+    sharing_->units.Drain(context.native);
+    if (EnterNative(context.native) == 0) sharing_->sliced.EndContext(context.native);
+  }
   // What belongs to it, dependents first.
   std::unordered_set<uint64_t> modules;
   objects_->Table<Module>().ForEach([&](wire::Id module, Module& object) {
@@ -249,6 +254,7 @@ void CudaBackend::EndContext(wire::Id id, Context& context,
   }
   context.legacy.reset();
   context.events->Retire();
+  context.timers->Retire();
   const CUresult result = end(driver_, context);
   context.staging->Retire();
   if (result != CUDA_SUCCESS) Log("info", "a context ended with " + ErrorText(driver_, result));

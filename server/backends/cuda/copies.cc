@@ -23,7 +23,10 @@ void CUDA_CB WaitAtGate(void* data) {
 }  // namespace
 
 int32_t CudaBackend::KeepUntilDone(const Place& at, StagingPool::Block block) {
-  auto kept = std::make_shared<StagingPool::Block>(std::move(block));
+  return KeepUntilDone(at, std::make_shared<StagingPool::Block>(std::move(block)));
+}
+
+int32_t CudaBackend::KeepUntilDone(const Place& at, std::shared_ptr<StagingPool::Block> kept) {
   const CUresult result = waits_->After(&at.stream->lane, at.native(), at.context->events, false,
                                         [kept](CUresult) mutable { kept.reset(); });
   if (result != CUDA_SUCCESS) {
@@ -50,19 +53,22 @@ std::byte* CudaBackend::Slab(const Place& at, wire::Bytes data) {
 
 void CudaBackend::DrainTransfer(uint64_t transfer, uint64_t size) {
   if (transfer == 0 || size == 0) return;
+  if (expected_.erase(transfer) != 0) return;  // It was announced already; the memory stays until it has come.
   (void)services_.bulk_in->Drop(transfer, size);
 }
 
-int32_t CudaBackend::StageTransfer(const cuda::Call& call, const Place& at, uint64_t transfer, uint64_t size,
-                                   StagingPool::Block* block) {
-  *block = at.context->staging->Take(size);
-  if (!*block) {
+int32_t CudaBackend::Expect(const cuda::Call& call, const Context& at, wire::Id context, uint64_t transfer,
+                            uint64_t size, Expected* expected) {
+  StagingPool::Block taken = at.staging->Take(size);
+  if (!taken) {
     DrainTransfer(transfer, size);
     return Explain(CUDA_ERROR_OUT_OF_MEMORY, kNoStaging);
   }
-  const auto [number, gate] = gates_.New(at.context->native);
-  const wire::Id context = at.stream->context;
-  const auto opened = [this, number = number, gate = gate, call, context](int32_t status) {
+  expected->block = std::make_shared<StagingPool::Block>(std::move(taken));
+  const auto [number, gate] = gates_.New(at.native);
+  expected->gate = gate;
+  // It holds the memory until the data is there, whatever becomes of the command.
+  const auto opened = [this, number = number, gate = gate, call, context, block = expected->block](int32_t status) {
     gate->Open();
     gates_.Forget(number);
     if (status == 0) return;
@@ -74,18 +80,27 @@ int32_t CudaBackend::StageTransfer(const cuda::Call& call, const Place& at, uint
     notice.text = "the data did not come";
     Notify(notice);
   };
-  if (!services_.bulk_in->Expect(transfer, size, block->data(), opened)) {
+  if (!services_.bulk_in->Expect(transfer, size, expected->block->data(), opened)) {
     gates_.Forget(number);
     return Explain(CUDA_ERROR_INVALID_VALUE, kUsedTransfer);
   }
-  auto waiter = std::make_unique<std::shared_ptr<Gate>>(gate);
-  const CUresult result = driver_.cuLaunchHostFunc(at.native(), WaitAtGate, waiter.get());
-  if (result == CUDA_SUCCESS) {
-    (void)waiter.release();  // The function's.
-    return 0;
+  return 0;
+}
+
+int32_t CudaBackend::StageTransfer(const cuda::Call& call, const Place& at, uint64_t transfer, uint64_t size,
+                                   std::shared_ptr<StagingPool::Block>* block) {
+  Expected expected;
+  if (const auto early = expected_.find(transfer); early != expected_.end()) [[unlikely]] {
+    expected = std::move(early->second);
+    expected_.erase(early);
+  } else {
+    expected.status = Expect(call, *at.context, at.stream->context, transfer, size, &expected);
   }
-  // The bytes come all the same, into memory that must stay until then; they are few, and the context is broken.
-  new StagingPool::Block(std::move(*block));
+  if (expected.status != 0) return expected.status;
+  *block = expected.block;
+  auto waiter = std::make_unique<std::shared_ptr<Gate>>(expected.gate);
+  const CUresult result = driver_.cuLaunchHostFunc(at.native(), WaitAtGate, waiter.get());
+  if (result == CUDA_SUCCESS) (void)waiter.release();  // The function's.
   return result;
 }
 
@@ -100,11 +115,11 @@ int32_t CudaBackend::WriteWith(const cuda::Call& call, const Place& at, wire::Id
     if (room == nullptr) return Fail(call, Explain(CUDA_ERROR_OUT_OF_MEMORY, kNoStaging), {}, context);
     return Finish(call, copy(room, at.native()), context);
   }
-  StagingPool::Block block;
+  std::shared_ptr<StagingPool::Block> block;
   if (const int32_t status = StageTransfer(call, at, transfer, size, &block); status != 0) {
     return Finish(call, static_cast<CUresult>(status), context);
   }
-  const CUresult result = copy(block.data(), at.native());
+  const CUresult result = copy(block->data(), at.native());
   (void)KeepUntilDone(at, std::move(block));
   return Finish(call, result, context);
 }
@@ -153,7 +168,7 @@ int32_t CudaBackend::ReadWith(const cuda::Call& call, const Place& at, wire::Id 
 }
 
 int32_t CudaBackend::Write(const cuda::Call& call, const cuda::Write& message) {
-  const Place at = At(message.context, message.stream);
+  const Place at = At(message.context, message.stream, /*plain=*/message.transfer == 0);
   int32_t status = at.status;
   if (status == 0 && !Owns(message.address, message.size)) status = Explain(CUDA_ERROR_INVALID_VALUE, kForeign);
   if (status != 0) {

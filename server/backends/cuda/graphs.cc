@@ -548,6 +548,9 @@ int32_t CudaBackend::InstantiateGraph(const cuda::Call& call, const cuda::Instan
     if (reply.status == 0) {
       GraphExec exec;
       exec.owned = OwnedGraphExec(&driver_, native);
+      exec.facts = std::make_shared<KernelFacts>();
+      exec.facts->name = "graph";
+      exec.facts->graph = true;
       reply.status = Keep(message.exec, std::move(exec));
     }
   }
@@ -575,6 +578,7 @@ int32_t CudaBackend::UpdateGraph(const cuda::Call& call, const cuda::UpdateGraph
 }
 
 int32_t CudaBackend::LaunchGraph(const cuda::Call& call, const cuda::LaunchGraph& message) {
+  // What its nodes wait for is not known here.
   const Place at = At(message.context, message.stream);
   if (!at.ok()) return Fail(call, at.status, {}, message.context);
   int32_t status = 0;
@@ -582,7 +586,16 @@ int32_t CudaBackend::LaunchGraph(const cuda::Call& call, const cuda::LaunchGraph
   if (exec == nullptr) return Fail(call, status, {}, message.context);
   const auto launch = message.upload_only != 0 ? driver_.cuGraphUpload : driver_.cuGraphLaunch;
   if (launch == nullptr) return Fail(call, kNotSupported, {}, message.context);
-  return Finish(call, launch(exec->owned.get(), at.native()), message.context);
+  if (message.upload_only != 0) return Finish(call, launch(exec->owned.get(), at.native()), message.context);
+  if (unwatched() && gate_->BeginOpen()) [[likely]] {
+    const CUresult result = launch(exec->owned.get(), at.native());
+    at.stream->launched_unasked = true;
+    gate_->EndOpen();
+    return Finish(call, result, message.context);
+  }
+  KernelLaunch whole;
+  whole.graph = exec->owned.get();
+  return Submit(call, at, message.context, std::move(whole), exec->facts);
 }
 
 }  // namespace hawser::server::cuda_backend

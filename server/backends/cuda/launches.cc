@@ -6,7 +6,7 @@
 namespace hawser::server::cuda_backend {
 
 int32_t CudaBackend::Launch(const cuda::Call& call, const cuda::Launch& message) {
-  const Place at = At(message.context, message.stream);
+  const Place at = At(message.context, message.stream, /*plain=*/true);
   if (!at.ok()) [[unlikely]]
     return Fail(call, at.status, {}, message.context);
   int32_t status = 0;
@@ -18,53 +18,68 @@ int32_t CudaBackend::Launch(const cuda::Call& call, const cuda::Launch& message)
     return Fail(call, Explain(CUDA_ERROR_INVALID_VALUE, "the kernel has more parameters than came"), {},
                 message.context);
   }
-  // The driver copies the parameters before it returns; the frame stays until then.
-  void* extra[] = {CU_LAUNCH_PARAM_BUFFER_POINTER,
-                   const_cast<std::byte*>(message.parameters.data()),  // NOLINT(cppcoreguidelines-pro-type-const-cast)
-                   CU_LAUNCH_PARAM_BUFFER_SIZE, &size, CU_LAUNCH_PARAM_END};
   services_.stats->kernels.Add(1);
-  return Finish(call,
-                driver_.cuLaunchKernel(function->native, message.grid[0], message.grid[1], message.grid[2],
-                                       message.block[0], message.block[1], message.block[2], message.shared,
-                                       at.native(), nullptr, size == 0 ? nullptr : extra),
-                message.context);
+  if (unwatched() && gate_->BeginOpen()) [[likely]] {
+    // The driver copies the parameters before it returns; the frame stays until then.
+    void* extra[] = {
+        CU_LAUNCH_PARAM_BUFFER_POINTER,
+        const_cast<std::byte*>(message.parameters.data()),  // NOLINT(cppcoreguidelines-pro-type-const-cast)
+        CU_LAUNCH_PARAM_BUFFER_SIZE, &size, CU_LAUNCH_PARAM_END};
+    const CUresult result = driver_.cuLaunchKernel(function->native, message.grid[0], message.grid[1], message.grid[2],
+                                                   message.block[0], message.block[1], message.block[2], message.shared,
+                                                   at.native(), nullptr, size == 0 ? nullptr : extra);
+    at.stream->launched_unasked = true;
+    gate_->EndOpen();
+    return Finish(call, result, message.context);
+  }
+  KernelLaunch launch;
+  launch.function = function->native;
+  for (size_t i = 0; i < 3; ++i) {
+    launch.grid[i] = message.grid[i];
+    launch.block[i] = message.block[i];
+  }
+  launch.shared = message.shared;
+  launch.parameters.assign(message.parameters.begin(), message.parameters.end());
+  return Submit(call, at, message.context, std::move(launch), function->facts);
 }
 
 int32_t CudaBackend::LaunchWith(const cuda::Call& call, const cuda::LaunchWith& message) {
-  const Place at = At(message.context, message.stream);
+  const Place at = At(message.context, message.stream, /*plain=*/true);
   if (!at.ok()) return Fail(call, at.status, {}, message.context);
   int32_t status = 0;
   const Function* function = Use<Function>(message.function, &status);
   if (function == nullptr) return Fail(call, status, {}, message.context);
   if (driver_.cuLaunchKernelEx == nullptr) return Fail(call, kNotSupported, {}, message.context);
-  size_t size = message.parameters.size();
-  if (size < function->parameter_bytes) {
+  if (message.parameters.size() < function->parameter_bytes) {
     return Fail(call, Explain(CUDA_ERROR_INVALID_VALUE, "the kernel has more parameters than came"), {},
                 message.context);
   }
-  std::vector<CUlaunchAttribute> attributes;
+  KernelLaunch launch;
+  std::vector<wire::Id> events;
   message.attributes.ForEach([&](const cuda::LaunchAttribute& attribute) {
-    CUlaunchAttribute& native = attributes.emplace_back();
-    if (status == 0) status = FillAttribute(attribute, &native);
+    if (status == 0) status = FillAttribute(attribute, &launch.attributes.emplace_back());
+    if (status != 0 || !attribute.event) return;
+    events.push_back(attribute.event);
+    if (const Event* event = Use<Event>(attribute.event, &status); event != nullptr)
+      launch.keeps.push_back(event->state);
   });
   if (status != 0) return Fail(call, status, {}, message.context);
-  CUlaunchConfig config{};
-  config.gridDimX = message.grid[0];
-  config.gridDimY = message.grid[1];
-  config.gridDimZ = message.grid[2];
-  config.blockDimX = message.block[0];
-  config.blockDimY = message.block[1];
-  config.blockDimZ = message.block[2];
-  config.sharedMemBytes = message.shared;
-  config.hStream = at.native();
-  config.attrs = attributes.data();
-  config.numAttrs = static_cast<unsigned>(attributes.size());
-  void* extra[] = {CU_LAUNCH_PARAM_BUFFER_POINTER,
-                   const_cast<std::byte*>(message.parameters.data()),  // NOLINT(cppcoreguidelines-pro-type-const-cast)
-                   CU_LAUNCH_PARAM_BUFFER_SIZE, &size, CU_LAUNCH_PARAM_END};
+  launch.function = function->native;
+  launch.extended = true;
+  for (size_t i = 0; i < 3; ++i) {
+    launch.grid[i] = message.grid[i];
+    launch.block[i] = message.block[i];
+  }
+  launch.shared = message.shared;
+  launch.parameters.assign(message.parameters.begin(), message.parameters.end());
   services_.stats->kernels.Add(1);
-  return Finish(call, driver_.cuLaunchKernelEx(&config, function->native, nullptr, size == 0 ? nullptr : extra),
-                message.context);
+  if (unwatched() && gate_->BeginOpen()) {
+    const CUresult result = launch.Run(driver_, at.native());
+    at.stream->launched_unasked = true;
+    gate_->EndOpen();
+    return Finish(call, result, message.context);
+  }
+  return Submit(call, at, message.context, std::move(launch), function->facts, std::move(events));
 }
 
 int32_t CudaBackend::FillAttribute(const cuda::LaunchAttribute& from, CUlaunchAttribute* to) {

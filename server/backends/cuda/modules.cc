@@ -161,8 +161,11 @@ struct CudaBackend::Assembled {
   struct Part {
     std::vector<std::byte> bytes;
     CUjitInputType type = CU_JIT_INPUT_PTX;
+    Image stored;
+    bool is_ptx = false;
   };
   std::vector<Part> parts;
+  std::string hash;  ///< Stands for all of them.
 };
 
 CUdevice CudaBackend::AnyDevice() const { return devices_.empty() ? 0 : devices_.front(); }
@@ -216,6 +219,9 @@ int32_t CudaBackend::Assemble(const wire::ListView<cuda::ImageEntry>& entries, A
     if ((image.flags & kCompressed) != 0) MayPrint(wire::AsBytes("vprintf"));
     MayPrint(*stored);
     Assembled::Part& part = assembled->parts.emplace_back();
+    part.stored = stored;
+    part.is_ptx = image.kind == OfferedImage::Kind::kPtx;
+    assembled->hash.append(reinterpret_cast<const char*>(image.hash.data()), image.hash.size());
     if (image.form == OfferedImage::Form::kFatbinEntry) {
       FatbinHeader header;
       header.size = stored->size();
@@ -339,6 +345,18 @@ int32_t CudaBackend::LoadModule(const cuda::Call& call, const cuda::LoadModule& 
   }
   Module module;
   module.context = message.context;
+  auto code = std::make_shared<ModuleCode>();
+  std::string option_text;
+  message.options.ForEach([&](const cuda::JitOption& option) {
+    code->options.emplace_back(static_cast<CUjit_option>(option.option), option.value);
+    option_text += std::to_string(option.option) + "=" + std::to_string(option.value) + " ";
+  });
+  code->hash = slicing::ProgramHash(assembled.hash, option_text);
+  if (assembled.parts.size() == 1 && assembled.parts.front().is_ptx) {
+    const Assembled::Part& only = assembled.parts.front();
+    code->text = std::make_shared<cuda_slicing::ModuleText>(only.stored, only.type == CU_JIT_INPUT_FATBINARY);
+  }
+  module.code = std::move(code);
   CUresult result = CUDA_SUCCESS;
   CUmodule native_module = nullptr;
   CUlibrary native_library = nullptr;
@@ -458,6 +476,10 @@ int32_t CudaBackend::GetFunction(const cuda::Call& call, const cuda::GetFunction
   std::vector<uint32_t> offsets, sizes;
   (void)DescribeFunction(function.native, function.is_kernel, &offsets, &sizes, nullptr, AnyDevice());
   function.parameter_bytes = ParameterBytes(offsets, sizes);
+  function.facts = std::make_shared<KernelFacts>();
+  function.facts->name = name;
+  function.facts->code = module->code;
+  function.facts->key = slicing::KernelKey::Of(device_name_, module->code->hash, name);
   status = Keep(message.function, function);
   return status == 0 ? 0 : Fail(call, status);
 }

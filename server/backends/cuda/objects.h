@@ -56,15 +56,22 @@ using OwnedAllocation = Owned<CUmemGenericAllocationHandle, &DriverTable::cuMemR
 using OwnedGraph = Owned<CUgraph, &DriverTable::cuGraphDestroy>;
 using OwnedGraphExec = Owned<CUgraphExec, &DriverTable::cuGraphExecDestroy>;
 
+struct KernelFacts;
+struct ModuleCode;
+
 /// Of the executor, but for its lane's jobs.
-struct StreamState {
+struct StreamState : std::enable_shared_from_this<StreamState> {
   OwnedStream owned;  ///< Null: the legacy default stream.
   wire::Id id;        ///< Null: likewise.
   wire::Id context;
   Waits::StreamLane lane;
   StagingPool::Block slab;  ///< Small writes on their way.
   uint64_t slab_used = 0;
-  wire::Id captures;  ///< The graph that a capture on this stream makes.
+  wire::Id captures;                        ///< The graph that a capture on this stream makes.
+  std::shared_ptr<const int> capture_mark;  ///< Not null while it captures: all of these are counted.
+  bool nonblocking = false;                 ///< It does not care for the legacy default stream.
+  bool plain = true;              ///< Nothing in it but what the device does by itself, at once, or it was seen idle.
+  bool launched_unasked = false;  ///< Since the gate last asked for that to end.
 
   CUstream native() const { return owned.get(); }
 };
@@ -77,6 +84,7 @@ struct Context {
   bool reported = false;  ///< The guest knows that it is broken.
   std::shared_ptr<StagingPool> staging;
   std::shared_ptr<EventPool> events;
+  std::shared_ptr<EventPool> timers;
   std::shared_ptr<StreamState> legacy;
 };
 struct Stream {
@@ -99,6 +107,7 @@ struct Module {
   wire::Id context;  ///< Null: a library.
   OwnedModule module;
   OwnedLibrary library;
+  std::shared_ptr<const ModuleCode> code;
 };
 struct Function {
   int32_t error = 0;
@@ -106,6 +115,7 @@ struct Function {
   bool is_kernel = false;  ///< A CUkernel of a library, for every context.
   CUfunction native = nullptr;
   uint64_t parameter_bytes = 0;  ///< That a launch must bring.
+  std::shared_ptr<KernelFacts> facts;
 };
 struct Pool {
   int32_t error = 0;
@@ -162,6 +172,7 @@ struct Graph {
 struct GraphExec {
   int32_t error = 0;
   OwnedGraphExec owned;
+  std::shared_ptr<KernelFacts> facts;
 };
 struct Node {
   int32_t error = 0;

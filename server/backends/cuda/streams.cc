@@ -18,6 +18,7 @@ int32_t CudaBackend::CreateStream(const cuda::Call& call, const cuda::CreateStre
   stream.state->owned = OwnedStream(&driver_, native);
   stream.state->id = message.stream;
   stream.state->context = message.context;
+  stream.state->nonblocking = (message.flags & CU_STREAM_NON_BLOCKING) != 0;
   status = Keep(message.stream, std::move(stream));
   return status == 0 ? 0 : Fail(call, status);
 }
@@ -50,7 +51,7 @@ CUresult CudaBackend::SynchronizeBehind(const Place& at, std::function<void(CUre
 }
 
 int32_t CudaBackend::SynchronizeStream(const cuda::Call& call, const cuda::SynchronizeStream& message) {
-  const Place at = At(message.context, message.stream);
+  const Place at = At(message.context, message.stream, /*plain=*/true);
   if (!at.ok()) return ReplyStatus(call, at.status);
   const CUresult result = SynchronizeBehind(at, [this, call](CUresult end) { (void)ReplyStatus(call, end); });
   if (result == CUDA_SUCCESS) return 0;
@@ -59,7 +60,7 @@ int32_t CudaBackend::SynchronizeStream(const cuda::Call& call, const cuda::Synch
 }
 
 int32_t CudaBackend::SynchronizeContext(const cuda::Call& call, const cuda::SynchronizeContext& message) {
-  const Place at = At(message.context, {});
+  const Place at = At(message.context, {}, /*plain=*/true);
   if (!at.ok()) return ReplyStatus(call, at.status);
   /// Answers when the last of its copies is gone.
   struct Countdown {
@@ -97,21 +98,35 @@ int32_t CudaBackend::SynchronizeContext(const cuda::Call& call, const cuda::Sync
   return 0;
 }
 
+int32_t CudaBackend::AnswerWatch(const cuda::Call& call, bool answered, wire::Id object, uint64_t ticket,
+                                 int32_t status) {
+  if (!answered) return ReplyStatus(call, status);
+  cuda::Completed notice;
+  notice.object = object;
+  notice.ticket = ticket;
+  notice.status = status;
+  Notify(notice);
+  return 0;
+}
+
 int32_t CudaBackend::WatchStream(const cuda::Call& call, const cuda::WatchStream& message) {
-  const Place at = At(message.context, message.stream);
-  if (!at.ok()) return ReplyStatus(call, at.status);
+  const bool answered = std::exchange(watch_answered_, false);
+  const wire::Id object = message.stream ? message.stream : message.context;
+  const auto answer = [&](int32_t status) { return AnswerWatch(call, answered, object, message.ticket, status); };
+  const Place at = At(message.context, message.stream, /*plain=*/true);
+  if (!at.ok()) return answer(at.status);
   const CUresult result = driver_.cuStreamQuery(at.native());
   if (result == CUDA_SUCCESS && waits_->nothing_lands()) {
     if (services_.drain_kernel_output) services_.drain_kernel_output();
-    return ReplyStatus(call, 0);
+    return answer(0);
   }
   if (result != CUDA_SUCCESS && result != CUDA_ERROR_NOT_READY) {
     Note(message.context, result);
-    return ReplyStatus(call, result);
+    return answer(result);
   }
-  (void)ReplyStatus(call, CUDA_ERROR_NOT_READY);
+  if (!answered) (void)ReplyStatus(call, CUDA_ERROR_NOT_READY);
   cuda::Completed notice;
-  notice.object = message.stream ? message.stream : message.context;
+  notice.object = object;
   notice.ticket = message.ticket;
   const CUresult behind =
       waits_->After(&at.stream->lane, at.native(), at.context->events, false, [this, notice](CUresult end) mutable {
@@ -154,7 +169,7 @@ int32_t CudaBackend::CreateEvent(const cuda::Call& call, const cuda::CreateEvent
 }
 
 int32_t CudaBackend::RecordEvent(const cuda::Call& call, const cuda::RecordEvent& message) {
-  const Place at = At(message.context, message.stream);
+  const Place at = At(message.context, message.stream, /*plain=*/true);
   if (!at.ok()) return Fail(call, at.status, {}, message.context);
   int32_t status = 0;
   const Event* event = Use<Event>(message.event, &status);
@@ -186,19 +201,21 @@ int32_t CudaBackend::SynchronizeEvent(const cuda::Call& call, const cuda::Synchr
 }
 
 int32_t CudaBackend::WatchEvent(const cuda::Call& call, const cuda::WatchEvent& message) {
+  const bool answered = std::exchange(watch_answered_, false);
+  const auto answer = [&](int32_t what) { return AnswerWatch(call, answered, message.event, message.ticket, what); };
   int32_t status = 0;
   const Event* event = Use<Event>(message.event, &status);
-  if (event == nullptr || Enter(event->context, &status) == nullptr) return ReplyStatus(call, status);
+  if (event == nullptr || Enter(event->context, &status) == nullptr) return answer(status);
   const CUresult result = driver_.cuEventQuery(event->native());
   if (result == CUDA_SUCCESS && waits_->nothing_lands()) {
     if (services_.drain_kernel_output) services_.drain_kernel_output();
-    return ReplyStatus(call, 0);
+    return answer(0);
   }
   if (result != CUDA_SUCCESS && result != CUDA_ERROR_NOT_READY) {
     Note(event->context, result);
-    return ReplyStatus(call, result);
+    return answer(result);
   }
-  (void)ReplyStatus(call, CUDA_ERROR_NOT_READY);
+  if (!answered) (void)ReplyStatus(call, CUDA_ERROR_NOT_READY);
   waits_->OnEvent(event->state->native_context, event->native(), event->state,
                   [this, object = message.event, ticket = message.ticket](CUresult end) {
                     cuda::Completed notice;

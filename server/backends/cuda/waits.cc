@@ -23,7 +23,7 @@ CUresult EventPool::Take(CUevent* event) {
       return CUDA_SUCCESS;
     }
   }
-  return driver_->cuEventCreate(event, CU_EVENT_DISABLE_TIMING | CU_EVENT_BLOCKING_SYNC);
+  return driver_->cuEventCreate(event, flags_);
 }
 
 void EventPool::Return(CUevent event) {

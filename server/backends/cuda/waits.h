@@ -33,7 +33,9 @@ namespace hawser::server::cuda_backend {
 /// Events of one context, for reuse. Thread-safe.
 class EventPool {
  public:
-  EventPool(const DriverTable* driver, CUcontext context) : driver_(driver), context_(context) {}
+  EventPool(const DriverTable* driver, CUcontext context,
+            unsigned flags = CU_EVENT_DISABLE_TIMING | CU_EVENT_BLOCKING_SYNC)
+      : driver_(driver), context_(context), flags_(flags) {}
 
   /// On a thread whose current context is the pool's.
   CUresult Take(CUevent* event);
@@ -45,6 +47,7 @@ class EventPool {
  private:
   const DriverTable* const driver_;
   const CUcontext context_;
+  const unsigned flags_;
   std::mutex mutex_;
   bool retired_ = false;
   std::vector<CUevent> free_;

@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "server/backends/cuda/part_sizes.h"
+
+#include <algorithm>
+
+#include "scheduler/core/thread_group.h"
+
+namespace hawser::server::cuda_backend {
+
+uint64_t PartSizes::Estimate(const KernelFacts* kernel, uint64_t threads) const {
+  if (kernel == nullptr) return 0;
+  if (kernel->graph) return kernel->last_ns.load(std::memory_order_relaxed);
+  const double rate = history_->Rate(kernel->key);
+  return rate > 0 ? static_cast<uint64_t>(std::min(static_cast<double>(threads) / rate, 1e18)) : 0;
+}
+
+uint64_t PartSizes::UnitNs(const KernelFacts& kernel, const KernelLaunch& launch) const {
+  const uint64_t unit = gate_->UnitNs();
+  if (unit == 0 || unit == LaunchGate::kWhole) return 0;
+  const double empty = static_cast<double>(kernel.empty_ns.load(std::memory_order_relaxed));
+  const double least = std::min(empty * static_cast<double>(launch.blocks()) * static_cast<double>(kInVain), 1e18);
+  return std::max(unit, static_cast<uint64_t>(least));
+}
+
+bool PartSizes::IsLong(const KernelFacts& kernel, const KernelLaunch& launch) const {
+  if (settings_->blocks != 0) return launch.blocks() > settings_->blocks;
+  const uint64_t unit = UnitNs(kernel, launch);
+  // Two parts of a little more than half a unit each would only cost.
+  return unit != 0 && Estimate(&kernel, launch.blocks() * launch.block_threads()) / 3 > unit / 2;
+}
+
+uint64_t PartSizes::Blocks(const KernelFacts& kernel, const KernelLaunch& launch, uint64_t remaining) const {
+  if (settings_->blocks != 0) return std::min(settings_->blocks, remaining);
+  const uint64_t unit = UnitNs(kernel, launch);
+  if (unit == 0) return remaining;  // Alone by now.
+  const uint64_t block = launch.block_threads();
+  const double rate = history_->Rate(kernel.key);
+  const uint64_t threads = rate > 0 ? scheduler::NextGroup(unit, rate * 1e9)
+                                    : scheduler::FirstGroup(cores_, settings_->beta, gate_->Tenants());
+  const uint64_t whole = scheduler::WholeGroups(threads, block, remaining * block) / block;
+  return std::min(remaining, std::max(whole, launch.blocks() / kMostParts));
+}
+
+}  // namespace hawser::server::cuda_backend

@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: Apache-2.0
+// How many blocks go into one part, and how long that will take: from the measured speed of the kernel on the device;
+// before anything is measured, by paper 004's formula.
+#ifndef HAWSER_SERVER_BACKENDS_CUDA_PART_SIZES_H_
+#define HAWSER_SERVER_BACKENDS_CUDA_PART_SIZES_H_
+
+#include <cstdint>
+
+#include "server/backends/cuda/kernel_launch.h"
+#include "server/backends/cuda/sliced_kernels.h"
+#include "server/backends/cuda/split_settings.h"
+#include "server/worker/launch_gate.h"
+
+namespace hawser::server::cuda_backend {
+
+/// Threading: any thread.
+class PartSizes {
+ public:
+  /// A launch is never cut into more parts, but where the settings say their size.
+  static constexpr uint64_t kMostParts = 4096;
+  /// Most of its time that a part may spend on blocks that end at once: one in so many.
+  static constexpr uint64_t kInVain = 20;
+
+  /// All borrowed. `cores`: of the device, for first rounds.
+  PartSizes(const SplitSettings* settings, const LaunchGate* gate, slicing::KernelHistory* history, uint64_t cores)
+      : settings_(settings), gate_(gate), history_(history), cores_(cores) {}
+
+  /// Nanoseconds; 0: not known.
+  uint64_t Estimate(const KernelFacts* kernel, uint64_t threads) const;
+  /// Whether splitting it would be of any use now. What is not known yet runs whole, and is known then.
+  bool IsLong(const KernelFacts& kernel, const KernelLaunch& launch) const;
+  /// Blocks of the next part, of `remaining`; at least 1.
+  uint64_t Blocks(const KernelFacts& kernel, const KernelLaunch& launch, uint64_t remaining) const;
+
+ private:
+  /// How long a part should be; 0: no parts.
+  uint64_t UnitNs(const KernelFacts& kernel, const KernelLaunch& launch) const;
+
+  const SplitSettings* const settings_;
+  const LaunchGate* const gate_;
+  slicing::KernelHistory* const history_;
+  const uint64_t cores_;
+};
+
+}  // namespace hawser::server::cuda_backend
+
+#endif  // HAWSER_SERVER_BACKENDS_CUDA_PART_SIZES_H_

@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a session needs once it shares the device, or once somebody listens to its kernels. Made then, so that a session
+// that is alone has none of these threads.
+#ifndef HAWSER_SERVER_BACKENDS_CUDA_SHARING_H_
+#define HAWSER_SERVER_BACKENDS_CUDA_SHARING_H_
+
+#include <functional>
+#include <memory>
+#include <string>
+
+#include "server/backends/cuda/part_sizes.h"
+#include "server/backends/cuda/sliced_kernels.h"
+#include "server/backends/cuda/split_settings.h"
+#include "server/backends/cuda/turns.h"
+#include "server/backends/cuda/units.h"
+
+namespace hawser::server::cuda_backend {
+
+struct Sharing {
+  /// All borrowed.
+  Sharing(const DriverTable* driver, LaunchGate* gate, const SplitSettings* settings, uint64_t cores,
+          SessionStatsPage* stats, const Units::Log& log, std::function<void()> wake)
+      : sizes(settings, gate, &history, cores),
+        sliced(driver, log),
+        turns(driver, gate, &units, &sizes, std::move(wake)),
+        units(driver, gate, &history, settings->history, stats, log) {
+    if (!settings->history.empty()) {
+      if (const wire::Status status = history.Load(settings->history); !status.ok()) log("warning", status.text());
+    }
+    units.OnOver([this] { turns.OnUnitOver(); }, [this](uint64_t nanoseconds) { turns.Owe(nanoseconds); });
+  }
+  /// The gate has been cancelled.
+  ~Sharing() { turns.Stop(); }
+  Sharing(const Sharing&) = delete;
+  Sharing& operator=(const Sharing&) = delete;
+
+  slicing::KernelHistory history;
+  PartSizes sizes;
+  SlicedKernels sliced;
+  Turns turns;
+  Units units;  ///< Its thread calls turns: it goes first.
+};
+
+}  // namespace hawser::server::cuda_backend
+
+#endif  // HAWSER_SERVER_BACKENDS_CUDA_SHARING_H_

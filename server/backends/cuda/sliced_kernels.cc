@@ -1,0 +1,136 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "server/backends/cuda/sliced_kernels.h"
+
+#include <algorithm>
+
+#include "server/backends/cuda/slicing/guard.h"
+#include "server/backends/cuda/slicing/scan.h"
+#include "server/worker_settings.h"
+
+namespace hawser::server::cuda_backend {
+
+using cuda_slicing::GuardKernel;
+using cuda_slicing::LayoutOf;
+using cuda_slicing::WhyWhole;
+
+SlicedKernels::~SlicedKernels() {
+  {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    stop_ = true;
+  }
+  changed_.notify_all();
+  if (builder_.joinable()) builder_.join();
+}
+
+void SlicedKernels::Tell(const std::string& kernel, const std::string& how) {
+  {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    if (told_ >= kMostTold) return;
+    ++told_;
+  }
+  log_("info", "kernel '" + OneLine(kernel.substr(0, 128)) + "' " + how);
+}
+
+std::shared_ptr<const SlicedKernel> SlicedKernels::Find(const std::shared_ptr<KernelFacts>& kernel, CUcontext context,
+                                                        bool wait) {
+  if (kernel->whole.load(std::memory_order_relaxed)) return nullptr;
+  const Order order{kernel, context};
+  const Key key{kernel->key, context};
+  {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    if (const auto at = entries_.find(key); at != entries_.end()) {
+      if (at->second.over && at->second.sliced == nullptr) kernel->whole.store(true, std::memory_order_relaxed);
+      return at->second.sliced;
+    }
+    if (entries_.size() >= kMostKernels) return nullptr;
+    entries_.emplace(key, Entry());
+    if (!wait) {
+      orders_.push_back(order);
+      if (!builder_.joinable()) builder_ = std::thread([this] { Run(); });
+    }
+  }
+  if (!wait) {
+    changed_.notify_all();
+    return nullptr;
+  }
+  std::shared_ptr<const SlicedKernel> sliced = Build(order);
+  const std::lock_guard<std::mutex> lock(mutex_);
+  entries_[key] = {true, sliced};
+  return sliced;
+}
+
+std::shared_ptr<const SlicedKernel> SlicedKernels::Build(const Order& order) {
+  const KernelFacts& kernel = *order.kernel;
+  const auto whole = [&](const std::string& why) {
+    Tell(kernel.name, "runs whole: " + why);
+    return nullptr;
+  };
+  if (kernel.code == nullptr || kernel.code->text == nullptr)
+    return whole("its module was not loaded from one PTX text");
+  auto module = kernel.code->text->Parsed();
+  if (!module.ok()) return whole("its module's PTX is not understood: " + module.status().text());
+  if (const std::string why = WhyWhole(**module, kernel.name); !why.empty()) return whole(why);
+  auto text = GuardKernel(**module, kernel.name);
+  if (!text.ok()) return whole(text.status().text());
+  const auto function = std::find_if((*module)->functions.begin(), (*module)->functions.end(),
+                                     [&](const ptx::Function& each) { return each.name == kernel.name; });
+  auto layout = LayoutOf(**module, *function);
+  if (!layout.ok()) return whole(layout.status().text());
+  std::vector<CUjit_option> options;
+  std::vector<void*> values;
+  for (const auto& [option, value] : kernel.code->options) {
+    options.push_back(option);
+    values.push_back(reinterpret_cast<void*>(value));  // NOLINT(performance-no-int-to-ptr): how the driver wants it.
+  }
+  auto sliced = std::make_shared<SlicedKernel>();
+  sliced->layout = *layout;
+  CUmodule native = nullptr;
+  CUresult result = driver_->cuModuleLoadDataEx(&native, text->c_str(), static_cast<unsigned>(options.size()),
+                                                options.data(), values.data());
+  if (result == CUDA_SUCCESS) {
+    sliced->module = OwnedModule(driver_, native);
+    result = driver_->cuModuleGetFunction(&sliced->function, native, kernel.name.c_str());
+  }
+  if (result != CUDA_SUCCESS) return whole("its copy cannot be compiled: " + ErrorText(*driver_, result));
+  Tell(kernel.name, "is split");
+  return sliced;
+}
+
+void SlicedKernels::Run() {
+  // What is done here is of no concern to a capture that is under way in the guest.
+  if (driver_->cuThreadExchangeStreamCaptureMode != nullptr) {
+    CUstreamCaptureMode mode = CU_STREAM_CAPTURE_MODE_RELAXED;
+    (void)driver_->cuThreadExchangeStreamCaptureMode(&mode);
+  }
+  std::unique_lock<std::mutex> lock(mutex_);
+  for (;;) {
+    changed_.wait(lock, [&] { return stop_ || !orders_.empty(); });
+    if (stop_) return;
+    const Order order = std::move(orders_.front());
+    orders_.pop_front();
+    building_ = order.context;
+    lock.unlock();
+    std::shared_ptr<const SlicedKernel> sliced;
+    if (driver_->cuCtxSetCurrent(order.context) == CUDA_SUCCESS) sliced = Build(order);
+    lock.lock();
+    entries_[{order.kernel->key, order.context}] = {true, std::move(sliced)};
+    building_ = nullptr;
+    changed_.notify_all();
+  }
+}
+
+void SlicedKernels::EndContext(CUcontext context) {
+  std::vector<std::shared_ptr<const SlicedKernel>> gone;
+  {
+    std::unique_lock<std::mutex> lock(mutex_);
+    std::erase_if(orders_, [&](const Order& order) { return order.context == context; });
+    changed_.wait(lock, [&] { return building_ != context; });
+    std::erase_if(entries_, [&](auto& entry) {
+      if (entry.first.second != context) return false;
+      gone.push_back(std::move(entry.second.sliced));
+      return true;
+    });
+  }
+}
+
+}  // namespace hawser::server::cuda_backend

@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copies of kernels that run in parts. Made when a long kernel is launched while others want the device, so a tenant
+// who is alone compiles nothing twice.
+//
+// Threads: Find() and EndContext() are the executor's; a builder thread, started when first needed, rewrites and
+// compiles. Lock: mutex_, a leaf; the driver is called without it.
+#ifndef HAWSER_SERVER_BACKENDS_CUDA_SLICED_KERNELS_H_
+#define HAWSER_SERVER_BACKENDS_CUDA_SLICED_KERNELS_H_
+
+#include <atomic>
+#include <condition_variable>
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <string_view>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "server/backends/cuda/driver_table.h"
+#include "server/backends/cuda/kernel_launch.h"
+#include "server/backends/cuda/slicing/module_text.h"
+#include "server/backends/opencl/slicing/kernel_history.h"
+
+namespace hawser::server::cuda_backend {
+
+/// Options of the compiler that are plain numbers, as the guest gave them.
+using JitNumbers = std::vector<std::pair<CUjit_option, uint64_t>>;
+
+/// What is known of a module's code. Shared by the module and its kernels.
+struct ModuleCode {
+  std::string hash;                                ///< Stands for its images and options.
+  std::shared_ptr<cuda_slicing::ModuleText> text;  ///< Null: it has no PTX, or is linked from several.
+  JitNumbers options;
+};
+
+/// What is known of a kernel, whatever context it runs in. The members that change are atomic.
+struct KernelFacts {
+  std::string name;
+  slicing::KernelKey key;
+  std::shared_ptr<const ModuleCode> code;
+  std::atomic<bool> whole{false};     ///< It is never split, or not any more.
+  std::atomic<float> empty_ns{0};     ///< What a block costs that ends at once; 0: not measured yet.
+  std::atomic<bool> measures{false};  ///< That is being measured.
+  bool graph = false;                 ///< A graph: it has no key.
+  std::atomic<uint64_t> last_ns{0};   ///< How long it took last; graphs only.
+};
+
+class SlicedKernels {
+ public:
+  using Log = std::function<void(std::string_view level, const std::string& text)>;
+
+  SlicedKernels(const DriverTable* driver, Log log) : driver_(driver), log_(std::move(log)) {}
+  ~SlicedKernels();
+  SlicedKernels(const SlicedKernels&) = delete;
+  SlicedKernels& operator=(const SlicedKernels&) = delete;
+
+  /// The copy of a kernel in this context; null when there is none, or none yet: then it is being made. `wait`: made
+  /// here and now, in the current context.
+  std::shared_ptr<const SlicedKernel> Find(const std::shared_ptr<KernelFacts>& kernel, CUcontext context, bool wait);
+  /// The context is current and about to end: its copies go, when nobody runs them any more.
+  void EndContext(CUcontext context);
+
+ private:
+  /// More kernels than this run whole.
+  static constexpr size_t kMostKernels = 4096;
+  /// A session's log is not for guests to fill.
+  static constexpr uint32_t kMostTold = 64;
+
+  struct Entry {
+    bool over = false;
+    std::shared_ptr<const SlicedKernel> sliced;
+  };
+  struct Order {
+    std::shared_ptr<KernelFacts> kernel;
+    CUcontext context = nullptr;
+  };
+  using Key = std::pair<slicing::KernelKey, CUcontext>;
+
+  std::shared_ptr<const SlicedKernel> Build(const Order& order);
+  void Tell(const std::string& kernel, const std::string& how);
+  void Run();
+
+  const DriverTable* const driver_;
+  const Log log_;
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  std::map<Key, Entry> entries_;
+  std::deque<Order> orders_;
+  CUcontext building_ = nullptr;  ///< In which context the builder is at work.
+  bool stop_ = false;
+  uint32_t told_ = 0;
+  std::thread builder_;
+};
+
+}  // namespace hawser::server::cuda_backend
+
+#endif  // HAWSER_SERVER_BACKENDS_CUDA_SLICED_KERNELS_H_

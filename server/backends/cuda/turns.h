@@ -1,0 +1,113 @@
+// SPDX-License-Identifier: Apache-2.0
+// Launches that wait for their turn: until the gate opens for them, until what is before them in their stream is over,
+// or because they run in parts, between which others have theirs.
+//
+// While a launch is here the executor gives its stream nothing (deferral.h), so parts go into the guest's own stream,
+// one behind the other, and the driver keeps all order. When the last part is given to the driver the stream goes on.
+//
+// A unit is asked for only when it could run at once: one that was granted and then waited, for a host function or for
+// another stream, would keep the device from everybody. Whoever waits longer than kPatience for that is given to the
+// driver as it is, so that streams which wait for each other in ways that only the guest knows go on; its time is
+// charged when it is over.
+//
+// Who runs what
+//   executor      Add(), TakeOver(). Hears through `wake` that launches are over.
+//   turns' thread takes the launches in turn, one part each; waits in the gate. Started with the first.
+//   units' thread OnUnitOver(), Owe().
+// Lock: mutex_, a leaf; neither the driver nor the gate is called with it.
+#ifndef HAWSER_SERVER_BACKENDS_CUDA_TURNS_H_
+#define HAWSER_SERVER_BACKENDS_CUDA_TURNS_H_
+
+#include <atomic>
+#include <chrono>
+#include <condition_variable>
+#include <cstdint>
+#include <functional>
+#include <list>
+#include <memory>
+#include <mutex>
+#include <thread>
+#include <vector>
+
+#include "server/backends/cuda/kernel_launch.h"
+#include "server/backends/cuda/part_sizes.h"
+#include "server/backends/cuda/units.h"
+#include "wire/frame.h"
+#include "wire/id.h"
+
+namespace hawser::server::cuda_backend {
+
+/// One launch on its way. Handed over, never shared.
+struct Turn {
+  std::shared_ptr<StreamState> stream;
+  std::shared_ptr<EventPool> timers;
+  KernelLaunch launch;
+  std::shared_ptr<KernelFacts> kernel;
+  std::shared_ptr<const SlicedKernel> sliced;  ///< Null: runs whole.
+  uint64_t next_block = 0;                     ///< Of a sliced one.
+  /// These must be idle before it may run.
+  std::vector<std::shared_ptr<StreamState>> before;
+  std::chrono::steady_clock::time_point since;
+  std::shared_ptr<std::atomic<uint32_t>> under_way = std::make_shared<std::atomic<uint32_t>>(0);
+  std::vector<wire::Id> events;  ///< That the launch records.
+  wire::FrameHeader header;      ///< The command whose outcome is told when it is over.
+  wire::Id context;
+  CUresult result = CUDA_SUCCESS;
+};
+
+class Turns {
+ public:
+  static constexpr std::chrono::milliseconds kPatience{100};
+
+  /// All borrowed.
+  Turns(const DriverTable* driver, LaunchGate* gate, Units* units, const PartSizes* sizes, std::function<void()> wake);
+  ~Turns() { Stop(); }
+  Turns(const Turns&) = delete;
+  Turns& operator=(const Turns&) = delete;
+
+  /// Ends the thread; what waits is dropped. The gate has been cancelled.
+  void Stop();
+
+  // ---------------------------------------------------------------- the executor's
+  /// Nobody waits, so the executor may ask the gate itself.
+  bool idle() const { return waiting_.load(std::memory_order_acquire) == 0; }
+  void Add(std::unique_ptr<Turn> turn);
+  /// Some are over.
+  bool has_over() const { return has_over_.load(std::memory_order_acquire); }
+  std::vector<std::unique_ptr<Turn>> TakeOver();
+  /// Gives one unit of it to the driver, whose context is current; `entered`: the gate is to be left. True: it was the
+  /// last, or it failed. Turns' thread also.
+  bool Give(Turn& turn, uint64_t estimate, bool entered, bool late = false);
+
+  void OnUnitOver();
+  void Owe(uint64_t nanoseconds) { owed_.fetch_add(nanoseconds, std::memory_order_relaxed); }
+
+ private:
+  void Thread();
+  /// True when something was done.
+  bool Try(std::list<std::unique_ptr<Turn>>& turns);
+  bool MayRun(Turn& turn, bool* late);
+  bool Step(Turn& turn, bool late);
+
+  const DriverTable* const driver_;
+  LaunchGate* const gate_;
+  Units* const units_;
+  const PartSizes* const sizes_;
+  const std::function<void()> wake_;
+  std::atomic<uint64_t> owed_{0};
+  std::atomic<uint32_t> waiting_{0};
+  std::atomic<bool> has_over_{false};
+  CUcontext current_ = nullptr;  ///< The thread's.
+
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  std::list<std::unique_ptr<Turn>> added_;
+  std::vector<std::unique_ptr<Turn>> over_;
+  uint64_t units_over_ = 0;
+  bool stop_ = false;
+  std::thread thread_;
+};
+
+}  // namespace hawser::server::cuda_backend
+
+#endif  // HAWSER_SERVER_BACKENDS_CUDA_TURNS_H_

@@ -1,0 +1,170 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "server/backends/cuda/units.h"
+
+#include <sched.h>
+
+#include <algorithm>
+#include <chrono>
+#include <utility>
+
+#include "server/worker_settings.h"
+
+namespace hawser::server::cuda_backend {
+namespace {
+
+/// Looks before the thread sleeps in the driver: short work is over by then.
+constexpr int kLooks = 40;
+/// A part that takes so many times its estimate waits for something: for blocks that come only in a later part.
+constexpr uint64_t kAlarm = 20;
+/// Estimates below are too rough for that.
+constexpr uint64_t kRough = 100'000;
+/// How often at most the history is written.
+constexpr std::chrono::milliseconds kBetweenSaves{200};
+
+}  // namespace
+
+Units::~Units() {
+  {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    stop_ = true;
+  }
+  changed_.notify_all();
+  if (thread_.joinable()) thread_.join();
+  Save();
+}
+
+void Units::GiveUp(Unit& unit) {
+  if (unit.begin != nullptr) unit.timers->Return(unit.begin);
+  if (unit.end != nullptr) unit.timers->Return(unit.end);
+  if (unit.entered) gate_->Leave(unit.estimate, 0);
+}
+
+CUresult Units::Run(Unit unit, CUstream stream, const std::function<CUresult()>& launch) {
+  CUresult result = unit.timers->Take(&unit.begin);
+  if (result == CUDA_SUCCESS) result = unit.timers->Take(&unit.end);
+  if (result == CUDA_SUCCESS) result = driver_->cuEventRecord(unit.begin, stream);
+  if (result == CUDA_SUCCESS) result = launch();
+  if (result != CUDA_SUCCESS) {
+    GiveUp(unit);
+    return result;
+  }
+  if (driver_->cuEventRecord(unit.end, stream) != CUDA_SUCCESS) {
+    // The context broke under it. The launch itself was taken.
+    GiveUp(unit);
+    return CUDA_SUCCESS;
+  }
+  if (unit.under_way != nullptr) unit.under_way->fetch_add(1, std::memory_order_relaxed);
+  {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    units_.push_back(std::move(unit));
+    if (!thread_.joinable()) thread_ = std::thread([this] { Thread(); });
+  }
+  changed_.notify_all();
+  return CUDA_SUCCESS;
+}
+
+uint64_t Units::Between(CUevent begin, CUevent end) const {
+  float milliseconds = 0;
+  CUresult result = CUDA_ERROR_NOT_SUPPORTED;
+  if (driver_->cuEventElapsedTime != nullptr) {
+    result = driver_->cuEventElapsedTime(&milliseconds, begin, end);
+  } else if (driver_->ElapsedTimeV1 != nullptr) {
+    result = driver_->ElapsedTimeV1(&milliseconds, begin, end);
+  }
+  return result == CUDA_SUCCESS && milliseconds > 0 ? static_cast<uint64_t>(static_cast<double>(milliseconds) * 1e6)
+                                                    : 0;
+}
+
+void Units::Finish(Unit& unit) {
+  CUresult result = CUDA_SUCCESS;
+  for (int i = 0; i < kLooks; ++i) {
+    result = driver_->cuEventQuery(unit.end);
+    if (result != CUDA_ERROR_NOT_READY) break;
+    ::sched_yield();
+  }
+  if (result == CUDA_SUCCESS || result == CUDA_ERROR_NOT_READY) result = driver_->cuEventSynchronize(unit.end);
+  const uint64_t now = TraceRing::Now();
+  const bool good = result == CUDA_SUCCESS;
+  const uint64_t length = good ? Between(unit.begin, unit.end) : 0;
+  // Units of two streams may overlap. What was billed already is not billed again.
+  uint64_t bill = length;
+  if (good && last_.timers == unit.timers) bill = std::min(length, Between(last_.end, unit.end));
+  if (unit.entered) gate_->Leave(unit.estimate, bill);
+  if (unit.late && owed_) owed_(bill);
+  if (unit.kernel != nullptr && length != 0) {
+    if (unit.kernel->graph) {
+      unit.kernel->last_ns.store(length, std::memory_order_relaxed);
+    } else if (unit.blocks != 0) {
+      unit.kernel->empty_ns.store(static_cast<float>(length) / static_cast<float>(unit.blocks));
+    } else {
+      history_->Learn(unit.kernel->key, unit.threads, length);
+    }
+    if (unit.part && unit.estimate != 0 && length / kAlarm > std::max(unit.estimate, kRough) &&
+        !unit.kernel->whole.exchange(true)) {
+      log_("warning", "kernel '" + OneLine(unit.kernel->name.substr(0, 128)) +
+                          "' is split no more: a part of it took more than twenty times as long as it should");
+    }
+  }
+  if (good && unit.blocks == 0 && TraceRing::Wants(stats_->trace, TraceRingKind::kKernel)) {
+    const std::string_view name = unit.kernel != nullptr ? std::string_view(unit.kernel->name) : "kernel";
+    stats_->ring.Record(TraceRingKind::kKernel, unit.track, now - std::min(now, length), now, name);
+  }
+  unit.timers->Return(unit.begin);
+  if (last_.timers != nullptr) last_.timers->Return(last_.end);
+  last_ = Unit();
+  last_.timers = unit.timers;
+  last_.end = unit.end;
+  if (unit.under_way != nullptr) unit.under_way->fetch_sub(1, std::memory_order_relaxed);
+}
+
+void Units::Thread() {
+  // What is done here is of no concern to a capture that is under way in the guest.
+  if (driver_->cuThreadExchangeStreamCaptureMode != nullptr) {
+    CUstreamCaptureMode mode = CU_STREAM_CAPTURE_MODE_RELAXED;
+    (void)driver_->cuThreadExchangeStreamCaptureMode(&mode);
+  }
+  CUcontext current = nullptr;
+  std::unique_lock<std::mutex> lock(mutex_);
+  for (;;) {
+    const auto something = [&] { return stop_ || !units_.empty(); };
+    while (!something()) {
+      if (file_.empty() || !history_->changed()) {
+        changed_.wait(lock);
+      } else if (changed_.wait_for(lock, kBetweenSaves) == std::cv_status::timeout) {
+        lock.unlock();
+        Save();
+        lock.lock();
+      }
+    }
+    if (stop_) return;
+    Unit unit = units_.front();
+    lock.unlock();
+    const CUcontext context = unit.timers->context();
+    if (current != context && driver_->cuCtxSetCurrent(context) == CUDA_SUCCESS) current = context;
+    Finish(unit);
+    if (over_) over_();
+    lock.lock();
+    units_.pop_front();
+    // Nothing overlaps with it any more; and its context may end from now on.
+    if (units_.empty() || units_.front().timers != last_.timers) {
+      last_.timers->Return(last_.end);
+      last_ = Unit();
+    }
+    changed_.notify_all();
+  }
+}
+
+void Units::Save() {
+  if (file_.empty() || !history_->changed()) return;
+  if (const wire::Status status = history_->Save(file_); !status.ok()) log_("warning", status.text());
+}
+
+void Units::Drain(CUcontext context) {
+  std::unique_lock<std::mutex> lock(mutex_);
+  changed_.wait(lock, [&] {
+    return std::none_of(units_.begin(), units_.end(),
+                        [&](const Unit& unit) { return unit.timers->context() == context; });
+  });
+}
+
+}  // namespace hawser::server::cuda_backend

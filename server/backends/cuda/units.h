@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: Apache-2.0
+// Units of work on the device: each is a launch, a part of one, or a graph, between two events that measure it. When it
+// is over its gate is left, its kernel's speed learnt, and it is written into the trace if somebody listens.
+//
+// Who runs what
+//   any thread     Run(), with the unit's context current. One unit after the other for a stream.
+//   units' thread  waits for the units in the order in which they were run, started with the first.
+// A unit is run only when nothing but the device's own work is before it, so it ends by itself.
+//
+// Lock: mutex_, a leaf; neither the driver nor the gate is called with it.
+#ifndef HAWSER_SERVER_BACKENDS_CUDA_UNITS_H_
+#define HAWSER_SERVER_BACKENDS_CUDA_UNITS_H_
+
+#include <atomic>
+#include <condition_variable>
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <string_view>
+#include <thread>
+
+#include "server/backends/cuda/sliced_kernels.h"
+#include "server/backends/cuda/waits.h"
+#include "server/session_stats.h"
+#include "server/worker/launch_gate.h"
+
+namespace hawser::server::cuda_backend {
+
+struct Unit {
+  std::shared_ptr<EventPool> timers;  ///< Of its context.
+  CUevent begin = nullptr, end = nullptr;
+  uint64_t estimate = 0;  ///< Nanoseconds; 0: not known.
+  bool entered = false;   ///< The gate is to be left.
+  bool late = false;      ///< It ran without asking and is to be paid for.
+  uint64_t threads = 0;   ///< That it runs.
+  uint64_t blocks = 0;    ///< Only to be measured: blocks that end at once.
+  bool part = false;
+  std::shared_ptr<KernelFacts> kernel;
+  uint32_t track = 0;                                ///< In the trace.
+  std::shared_ptr<std::atomic<uint32_t>> under_way;  ///< One less when it is over; may be null.
+};
+
+class Units {
+ public:
+  using Log = std::function<void(std::string_view level, const std::string& text)>;
+
+  /// All borrowed. `file`: where the history is kept; may be empty.
+  Units(const DriverTable* driver, LaunchGate* gate, slicing::KernelHistory* history, std::string file,
+        SessionStatsPage* stats, Log log)
+      : driver_(driver), gate_(gate), history_(history), file_(std::move(file)), stats_(stats), log_(std::move(log)) {}
+  ~Units();
+  Units(const Units&) = delete;
+  Units& operator=(const Units&) = delete;
+
+  /// `over` is called after each unit, `owed` with the time of each late one. Before the first Run().
+  void OnOver(std::function<void()> over, std::function<void(uint64_t)> owed) {
+    over_ = std::move(over);
+    owed_ = std::move(owed);
+  }
+
+  /// Calls launch() between the unit's events. When it fails the gate is left at once.
+  CUresult Run(Unit unit, CUstream stream, const std::function<CUresult()>& launch);
+  /// Waits until no unit of this context is left.
+  void Drain(CUcontext context);
+
+ private:
+  void Thread();
+  void Finish(Unit& unit);
+  /// Nanoseconds between two events; 0 when the driver does not tell.
+  uint64_t Between(CUevent begin, CUevent end) const;
+  void GiveUp(Unit& unit);
+  void Save();
+
+  const DriverTable* const driver_;
+  LaunchGate* const gate_;
+  slicing::KernelHistory* const history_;
+  const std::string file_;
+  SessionStatsPage* const stats_;
+  const Log log_;
+  std::function<void()> over_;
+  std::function<void(uint64_t)> owed_;
+
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  std::deque<Unit> units_;  ///< The first is being waited for.
+  bool stop_ = false;
+  Unit last_;  ///< Of the thread: its end is where the next one may begin to count.
+  std::thread thread_;
+};
+
+}  // namespace hawser::server::cuda_backend
+
+#endif  // HAWSER_SERVER_BACKENDS_CUDA_UNITS_H_
