@@ -69,6 +69,11 @@ std::optional<int> CommandLine::Parse(int argc, const char* const* argv, Command
   app.add_option("--log-level", parsed->log_level, "error, warning, info or debug")->type_name("LEVEL");
   app.add_option("--log-file", parsed->log_file, "Append the log to this file instead of stderr")->type_name("FILE");
   app.add_option("--worker", parsed->worker, "The hawser-worker to start")->type_name("PATH");
+  app.add_option(
+         "--policy", parsed->policy,
+         "How tenants share the devices' time: fair (default), fifo, rr, credit, band, split, drr, prio, slo, a "
+         "plugin's path, or none")
+      ->type_name("NAME");
   app.add_option("--device", parsed->device,
                  "CUDA device: auto (NVIDIA's where it works, else the software device), nvidia or soft")
       ->type_name("NAME");
@@ -100,6 +105,7 @@ Result<Config> CommandLine::Resolve() const {
   }
   if (!log_file.empty()) config.log_file = log_file;
   if (!worker.empty()) config.worker = worker;
+  if (!policy.empty()) config.scheduler.policy = policy;
   if (!device.empty()) {
     const Result<CudaDevice> parsed = ParseCudaDevice(device);
     if (!parsed.ok()) return Status(Code::kInvalid, "--device: " + parsed.status().text());

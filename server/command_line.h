@@ -19,6 +19,7 @@ struct CommandLine {
   std::string log_level;
   std::string log_file;
   std::string worker;
+  std::string policy;
   std::string device;       ///< --device
   std::string cuda_driver;  ///< --cuda-driver
 

@@ -243,6 +243,25 @@ void ReadCuda(Section section, Config* config) {
   section.Finish();
 }
 
+void ReadScheduler(Section section, SchedulerSettings* scheduler) {
+  section.String("policy", &scheduler->policy);
+  section.Number("alone_after_ms", &scheduler->alone_after_ms, 0, 3'600'000);
+  section.Number("max_unit_ms", &scheduler->max_unit_ms, 0, 3'600'000);
+  section.Number("starvation_ms", &scheduler->starvation_ms, 0, 3'600'000);
+  Section settings = section.Table("settings");
+  settings.ForEachKey([&](const std::string& key, const toml::node& node) {
+    // A policy reads text; numbers are there for people.
+    if (const auto text = node.value_exact<std::string>()) {
+      scheduler->settings[key] = *text;
+    } else if (const auto number = node.value_exact<int64_t>()) {
+      scheduler->settings[key] = std::to_string(*number);
+    } else {
+      settings.Wrong(node, key, "must be a string or a whole number");
+    }
+  });
+  section.Finish();
+}
+
 void ReadToken(Section& section, TenantConfig* tenant) {
   std::string file;
   section.String("token", &tenant->token);
@@ -344,6 +363,7 @@ Result<Config> Config::Parse(std::string_view text, const std::string& file) {
   unix_section.Finish();
   ReadOpenCl(top.Table("opencl"), &config);
   ReadCuda(top.Table("cuda"), &config);
+  ReadScheduler(top.Table("scheduler"), &config.scheduler);
   Section tenants = top.Table("tenants");
   tenants.ForEachKey([&](const std::string& name, const toml::node& node) {
     if (node.as_table() == nullptr) return tenants.Wrong(node, name, "must be a table");

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "server/log.h"
+#include "server/scheduler_settings.h"
 #include "server/size.h"
 #include "server/tenant_share.h"
 #include "server/worker_settings.h"
@@ -89,6 +90,9 @@ struct Config {
   std::string cuda_driver;                ///< A driver library; empty: as cuda_device says.
   std::string cuda_cache;                 ///< Directory for modules, one folder for each tenant; empty: none is kept.
   uint64_t cuda_cache_size = 4ull << 30;  ///< Of each tenant.
+
+  // [scheduler]
+  SchedulerSettings scheduler;
 
   // [tenants.NAME]
   std::vector<TenantConfig> tenants;

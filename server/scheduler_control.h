@@ -9,9 +9,24 @@
 #include <vector>
 
 #include "server/tenant_share.h"
+#include "wire/socket.h"
 #include "wire/status.h"
 
 namespace hawser::server {
+
+/// What a worker gets to share with the scheduler; invalid where there is none.
+struct GrantDescriptors {
+  wire::Fd page;  ///< Of a GrantShare.
+  wire::Fd bell;  ///< An eventfd.
+};
+
+/// Something that the scheduler's thread found out.
+struct SchedulerNotice {
+  enum class Kind : uint8_t { kLog, kWarning, kRunaway };
+  Kind kind = Kind::kLog;
+  std::string text;
+  std::vector<uint64_t> sessions;  ///< kRunaway: who keeps the device.
+};
 
 /// Threading: all from hawserd's event loop; nothing here may wait.
 class SchedulerControl {
@@ -31,10 +46,17 @@ class SchedulerControl {
 
   /// What the operator gives a tenant: when it appears, and when it changes.
   virtual void SetShare(const std::string& tenant, const TenantShare& share) = 0;
+  /// What the worker of a session that is about to start gets. SessionEnded() must follow.
+  virtual wire::Result<GrantDescriptors> Prepare(uint64_t session) = 0;
   virtual void SessionStarted(uint64_t session, const std::string& tenant) = 0;
+  /// Its worker is gone, and nothing of it is on a device any more; or it was never started.
   virtual void SessionEnded(uint64_t session) = 0;
   /// nullopt: not measured.
   virtual std::optional<Use> SessionUse(uint64_t session) const = 0;
+
+  /// Readable when there are notices; -1: there never are.
+  virtual int notices_fd() const = 0;
+  virtual std::vector<SchedulerNotice> TakeNotices() = 0;
 };
 
 /// Devices run what comes in the order in which it comes.
@@ -48,9 +70,12 @@ class NoScheduler final : public SchedulerControl {
                         "this server has no scheduler, so there is no policy '" + name + "' to set");
   }
   void SetShare(const std::string&, const TenantShare&) override {}
+  wire::Result<GrantDescriptors> Prepare(uint64_t) override { return GrantDescriptors{}; }
   void SessionStarted(uint64_t, const std::string&) override {}
   void SessionEnded(uint64_t) override {}
   std::optional<Use> SessionUse(uint64_t) const override { return std::nullopt; }
+  int notices_fd() const override { return -1; }
+  std::vector<SchedulerNotice> TakeNotices() override { return {}; }
 };
 
 }  // namespace hawser::server

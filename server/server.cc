@@ -71,6 +71,7 @@ Status Server::Open() {
   BuildWorkerCommand();
   if (Status status = loop_.Open(); !status.ok()) return status;
   if (Status status = WatchSignals(); !status.ok()) return status;
+  if (Status status = StartScheduler(); !status.ok()) return status;
   for (const std::string& uri : config_.listen) {
     auto listener = Listener::Open(uri, config_.socket_mode);
     if (!listener.ok()) return listener.status();
@@ -145,6 +146,7 @@ void Server::ReloadConfig() {
   config->listen = config_.listen;
   config->admin_listen = config_.admin_listen;
   config->worker = config_.worker;
+  config->scheduler = config_.scheduler;
   config_ = std::move(*config);
   tenants_ = TenantTable(config_);
   admission_.SetMaxSessions(config_.max_sessions);
@@ -344,6 +346,7 @@ void Server::StartSession(const PairingTable::Pair& pair) {
     session.tenant = command.tenant.name;
     status = Launch(&session, command, bulk);
     if (!status.ok()) {
+      scheduler_->SessionEnded(id);
       admission_.Leave(session.tenant);
       sessions_.erase(id);
       status = Status(status.code(), "the server could not start a worker: " + status.text());
@@ -358,15 +361,19 @@ void Server::StartSession(const PairingTable::Pair& pair) {
 }
 
 Status Server::Launch(Session* session, const Connection& command, const Connection* bulk) {
-  const WorkerSettings settings = SettingsFor(*session, command);
+  WorkerSettings settings = SettingsFor(*session, command);
   session->command = Fd(::fcntl(command.fd.get(), F_DUPFD_CLOEXEC, 0));
   if (!session->command.valid()) return Status::FromErrno("cannot keep an eye on the guest");
   Result<SessionStats> stats = SessionStats::Create();
   if (!stats.ok()) return stats.status();
   session->stats = std::move(*stats);
   session->stats.page()->device_memory_limit.store(settings.device_memory, std::memory_order_relaxed);
-  Result<WorkerProcess> worker = SpawnWorker(
-      worker_command_, settings, {command.fd.get(), bulk != nullptr ? bulk->fd.get() : -1, session->stats.fd()});
+  Result<GrantDescriptors> grants = scheduler_->Prepare(session->id);
+  if (!grants.ok()) return grants.status();
+  settings.grants = grants->page.valid();
+  Result<WorkerProcess> worker = SpawnWorker(worker_command_, settings,
+                                             {command.fd.get(), bulk != nullptr ? bulk->fd.get() : -1,
+                                              session->stats.fd(), grants->page.get(), grants->bell.get()});
   if (!worker.ok()) return worker.status();
   session->stats.CloseDescriptor();
   session->worker = std::move(*worker);
@@ -453,7 +460,7 @@ void Server::OnWorkerEnd(uint64_t id) {
     Log(LogLevel::kError, session.label + " ended: " + end.status().text());
   } else {
     const bool expected = end->expected() || (end->killed && (session.guest_gone || session.stopped || stopping_));
-    const std::string how = session.stopped && !stopping_ ? "an operator stopped it" : end->ToString();
+    const std::string how = session.stopped && !stopping_ ? session.stop_text : end->ToString();
     Log(expected ? LogLevel::kInfo : LogLevel::kError, session.label + " ended: " + how);
   }
   for (const EventLoop::WatchId watch : {session.command_watch, session.end_watch, session.log_watch}) {

@@ -83,7 +83,8 @@ class Server : private Controlled {
     EventLoop::WatchId command_watch = 0, end_watch = 0, log_watch = 0;
     EventLoop::TimerId kill_timer = 0;
     bool guest_gone = false;
-    bool stopped = false;       ///< By an operator.
+    bool stopped = false;       ///< By an operator, or by the scheduler.
+    std::string stop_text;      ///< Then: why.
     admin::SessionState facts;  ///< What does not change.
     uint64_t began_ns = 0;      ///< CLOCK_MONOTONIC
   };
@@ -114,10 +115,14 @@ class Server : private Controlled {
 
   // server_control.cc: what operators see and change.
   wire::Status OpenControlPlane();
+  wire::Status StartScheduler();
+  void OnSchedulerNotices();
   admin::Snapshot TakeSnapshot() const override;
   wire::Result<std::optional<admin::TenantState>> ChangeTenant(const std::string& name,
                                                                const admin::TenantChange& change) override;
   bool EndSession(uint64_t id, const std::string& reason) override;
+  /// Tells the guest `text` and ends its worker, by force if need be.
+  bool StopSession(uint64_t id, const std::string& text);
   wire::Result<admin::PolicyState> ChangePolicy(const std::string& name) override;
   admin::SessionState Describe(const Session& session) const;
   admin::ServerState DescribeServer() const;

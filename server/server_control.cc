@@ -2,6 +2,7 @@
 // The part of Server that operators see and change. Event loop only, like all of it.
 #include <signal.h>
 #include <string.h>
+#include <sys/epoll.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -9,6 +10,7 @@
 #include <set>
 #include <utility>
 
+#include "server/grants/grant_scheduler.h"
 #include "server/server.h"
 #include "wire/api.h"
 
@@ -54,6 +56,28 @@ Status Server::OpenControlPlane() {
   Log(LogLevel::kWarning, "operators cannot connect to " + *uri + ": " + control.status().text() +
                               "; set --admin or [admin] listen, or \"none\"");
   return {};
+}
+
+Status Server::StartScheduler() {
+  if (config_.scheduler.policy == SchedulerSettings::kNone) return {};
+  Result<std::unique_ptr<GrantScheduler>> started = GrantScheduler::Start(config_.scheduler);
+  if (!started.ok()) {
+    return Status(started.status().code(), "scheduler.policy: " + started.status().text());
+  }
+  scheduler_ = std::move(*started);
+  auto watch = loop_.Watch(scheduler_->notices_fd(), EPOLLIN, [this](uint32_t) { OnSchedulerNotices(); });
+  return watch.ok() ? Status() : watch.status();
+}
+
+void Server::OnSchedulerNotices() {
+  for (const SchedulerNotice& notice : scheduler_->TakeNotices()) {
+    Log(notice.kind == SchedulerNotice::Kind::kLog ? LogLevel::kInfo : LogLevel::kWarning, OneLine(notice.text));
+    for (const uint64_t id : notice.sessions) {
+      (void)StopSession(id,
+                        "a kernel has kept the device for longer than the limit while others waited "
+                        "(scheduler.max_unit_ms)");
+    }
+  }
 }
 
 // ---------------------------------------------------------------------------------------------
@@ -221,13 +245,17 @@ void Server::Enforce(const std::string& name) {
 }
 
 bool Server::EndSession(uint64_t id, const std::string& reason) {
+  return StopSession(
+      id, "the server's operator ended the session" + (reason.empty() ? std::string() : ": " + OneLine(reason)));
+}
+
+bool Server::StopSession(uint64_t id, const std::string& text) {
   const auto at = sessions_.find(id);
   if (at == sessions_.end()) return false;
   Session& session = at->second;
   if (session.stopped) return true;
   session.stopped = true;
-  const std::string text =
-      "the server's operator ended the session" + (reason.empty() ? std::string() : ": " + OneLine(reason));
+  session.stop_text = text;
   Log(LogLevel::kInfo, session.label + ": " + text);
   char* const told = session.stats.page()->stop_reason;
   std::copy_n(text.data(), std::min(text.size(), SessionStatsPage::kReason - 1), told);  // The page is zeroed: it ends.

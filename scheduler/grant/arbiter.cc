@@ -18,10 +18,11 @@ uint64_t ArbiterThread::MonotonicNs() {
           .count());
 }
 
-ArbiterThread::ArbiterThread(SchedulerOptions options, EventFunction events, Clock clock)
+ArbiterThread::ArbiterThread(SchedulerOptions options, EventFunction events, Bell& bell, Clock clock)
     : events_(std::move(events)),
       clock_(std::move(clock)),
       arbiter_(std::move(options), [this](const PolicyEvent& event) { untold_.push_back(event); }),
+      bell_(bell),
       thread_([this] { Run(); }) {}
 
 ArbiterThread::~ArbiterThread() {
@@ -68,15 +69,33 @@ wire::Status ArbiterThread::Use(const PolicyLibrary& library) {
   return status;
 }
 
-TenantId ArbiterThread::Attach(TenantConfig config, GrantPage& page, Bell& worker) {
+TenantId ArbiterThread::AddTenant(TenantConfig config) {
   const std::lock_guard<std::mutex> lock(mutex_);
-  return arbiter_.Attach(std::move(config), page, worker, clock_());
+  return arbiter_.AddTenant(std::move(config), clock_());
 }
 
-void ArbiterThread::Detach(TenantId id) {
+void ArbiterThread::RemoveTenant(TenantId id) {
   const std::lock_guard<std::mutex> lock(mutex_);
-  arbiter_.Detach(id, clock_());
+  arbiter_.RemoveTenant(id, clock_());
   bell_.Ring();
+}
+
+DoorId ArbiterThread::Attach(TenantId tenant, GrantPage& page, Bell& worker, Bell* alarm) {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  const DoorId id = arbiter_.Attach(tenant, page, worker, alarm);
+  bell_.Ring();
+  return id;
+}
+
+void ArbiterThread::Detach(DoorId id) {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  arbiter_.Detach(id);
+  bell_.Ring();
+}
+
+bool ArbiterThread::IsActive(DoorId id) {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  return arbiter_.IsActive(id);
 }
 
 void ArbiterThread::Configure(TenantId id, TenantConfig config) {

@@ -1,14 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
 // Runs a Scheduler over the pages of the workers of one device.
 //
+// A tenant has a door for each of its workers. A grant goes to all of them at once: how they share it is the device's
+// affair, as it is for programs of one user on a machine of their own. A slice is divided among the workers that have
+// work when it begins; it ends when one has used its part and no other with work has some left.
+//
 // BasicArbiter looks at pages and acts when it is told to; it has no thread and no clock. ArbiterThread gives it both.
 #ifndef HAWSER_SCHEDULER_GRANT_ARBITER_H_
 #define HAWSER_SCHEDULER_GRANT_ARBITER_H_
 
+#include <algorithm>
 #include <atomic>
 #include <condition_variable>
 #include <cstdint>
 #include <functional>
+#include <list>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -24,6 +30,9 @@
 
 namespace hawser::scheduler {
 
+/// A worker's place at the arbiter. Never used twice; 0 is none.
+using DoorId = uint64_t;
+
 /// One thread.
 template <template <typename> class Atomic>
 class BasicArbiter : private GrantSink {
@@ -33,58 +42,67 @@ class BasicArbiter : private GrantSink {
 
   Scheduler& scheduler() { return scheduler_; }
 
-  /// A worker comes. `page` is fresh, and stays until Detach(), as does `worker`, its bell.
-  TenantId Attach(TenantConfig config, BasicGrantPage<Atomic>& page, Bell& worker, uint64_t now_ns) {
+  TenantId AddTenant(TenantConfig config, uint64_t now_ns) {
     const TenantId id = scheduler_.Add(std::move(config), now_ns);
-    doors_.emplace(id, Seen{BasicDoor<Atomic>(page, worker)});
+    members_[id];
     return id;
   }
 
-  /// A worker is gone, by whatever way, and nothing of it is on the device any more.
-  void Detach(TenantId id, uint64_t now_ns) {
-    const auto found = doors_.find(id);
-    if (found == doors_.end()) return;
-    scheduler_.Facts(id, found->second.door.Facts(), now_ns);
-    doors_.erase(found);
+  /// Its doors go with it.
+  void RemoveTenant(TenantId id, uint64_t now_ns) {
+    const auto found = members_.find(id);
+    if (found == members_.end()) return;
+    scheduler_.Facts(id, FactsOf(found->second), now_ns);
+    members_.erase(found);
     scheduler_.Remove(id, now_ns);
+  }
+
+  /// A worker of this tenant comes. `page` is fresh, and stays until Detach(), as do its bells. 0: no such tenant.
+  DoorId Attach(TenantId tenant, BasicGrantPage<Atomic>& page, Bell& worker, Bell* alarm = nullptr) {
+    const auto found = members_.find(tenant);
+    if (found == members_.end()) return 0;
+    Member& member = found->second;
+    member.doors.push_back({++last_door_, BasicDoor<Atomic>(page, worker, alarm)});
+    const Tenant* holder = scheduler_.holder();
+    // Whoever is alone is so with all its workers.
+    if (holder != nullptr && holder->id == tenant && member.open) member.doors.back().door.Give(member.grant);
+    return last_door_;
+  }
+
+  /// A worker is gone, by whatever way, and nothing of it is on the device any more.
+  void Detach(DoorId id) {
+    for (auto& [tenant, member] : members_) {
+      for (auto at = member.doors.begin(); at != member.doors.end(); ++at) {
+        if (at->id != id) continue;
+        member.departed_used_ns += at->door.Facts().used_ns;
+        member.doors.erase(at);
+        return;
+      }
+    }
   }
 
   /// Looks at all pages, and does what follows. Call it after a ring of the scheduler's bell, and at next_wake_ns().
   void Poll(uint64_t now_ns) {
-    for (auto& [id, seen] : doors_) {
-      const bool work = seen.door.HasWork();
-      scheduler_.Facts(id, seen.door.Facts(), now_ns);
-      if (work != seen.work) {
-        seen.work = work;
-        if (work) {
-          scheduler_.Runnable(id, now_ns);
-        } else {
-          scheduler_.Idle(id, now_ns);
-        }
-      }
-    }
+    for (auto& [id, member] : members_) Look(id, member, now_ns);
     scheduler_.Advance(now_ns);
     // Who is drained makes room for another, who may be drained at once when it turns out to want nothing any more.
-    for (bool again = true; again;) {
-      again = false;
-      const Tenant* holder = scheduler_.holder();
-      if (holder == nullptr) break;
-      const auto found = doors_.find(holder->id);
-      if (found == doors_.end() || !found->second.door.Drained()) break;
-      scheduler_.Facts(holder->id, found->second.door.Facts(), now_ns);
-      again = true;
+    while (const Tenant* holder = scheduler_.holder()) {
       const TenantId id = holder->id;
-      const bool work = found->second.door.HasWork();
-      if (work != found->second.work) {
-        found->second.work = work;
-        if (work) {
-          scheduler_.Runnable(id, now_ns);
-        } else {
-          scheduler_.Idle(id, now_ns);
-        }
-      }
+      const auto found = members_.find(id);
+      if (found == members_.end() || !Drained(found->second)) break;
+      Look(id, found->second, now_ns);
       scheduler_.Drained(id, now_ns);
     }
+  }
+
+  /// Whether a worker has, or may have, something on the device. The one that keeps it when nothing goes on.
+  bool IsActive(DoorId id) const {
+    for (const auto& [tenant, member] : members_) {
+      for (const Seat& seat : member.doors) {
+        if (seat.id == id) return seat.door.IsActive();
+      }
+    }
+    return false;
   }
 
   uint64_t next_wake_ns() const { return scheduler_.next_wake_ns(); }
@@ -100,21 +118,102 @@ class BasicArbiter : private GrantSink {
       for (const auto& other : scheduler_.tenants().all()) earlier += other->last_served_ns < tenant->last_served_ns;
       digest = digest * 4 + earlier;
     }
-    for (const auto& [id, seen] : doors_) digest = (digest * 2 + (seen.work ? 1 : 0)) * 4 + seen.door.Digest();
+    for (const auto& [id, member] : members_) {
+      digest = digest * 2 + (member.work ? 1 : 0);
+      for (const Seat& seat : member.doors) digest = digest * 4 + seat.door.Digest();
+    }
     return digest;
   }
 
  private:
-  struct Seen {
+  struct Seat {
+    DoorId id = 0;
     BasicDoor<Atomic> door;
+  };
+  struct Member {
+    std::list<Seat> doors;
     bool work = false;
+    bool open = false;  ///< Its latest grant is.
+    Grant grant;
+    uint64_t departed_used_ns = 0;  ///< Of workers that are gone.
   };
 
-  void Give(TenantId tenant, const Grant& grant) override { doors_.at(tenant).door.Give(grant); }
-  void Revoke(TenantId tenant) override { doors_.at(tenant).door.Revoke(); }
-  void Stage(TenantId tenant) override { doors_.at(tenant).door.Stage(); }
+  void Look(TenantId id, Member& member, uint64_t now_ns) {
+    const bool work =
+        std::any_of(member.doors.begin(), member.doors.end(), [](const Seat& seat) { return seat.door.HasWork(); });
+    scheduler_.Facts(id, FactsOf(member), now_ns);
+    if (work == member.work) return;
+    member.work = work;
+    if (work) {
+      scheduler_.Runnable(id, now_ns);
+    } else {
+      scheduler_.Idle(id, now_ns);
+    }
+  }
 
-  std::map<TenantId, Seen> doors_;
+  static WorkerFacts FactsOf(const Member& member) {
+    WorkerFacts sum;
+    sum.used_ns = member.departed_used_ns;
+    const auto earlier = [](uint64_t one, uint64_t other) {
+      return one == 0 ? other : other == 0 ? one : std::min(one, other);
+    };
+    for (const Seat& seat : member.doors) {
+      const WorkerFacts one = seat.door.Facts();
+      sum.used_ns += one.used_ns;
+      sum.pending_ns += one.pending_ns;
+      sum.pending_count += one.pending_count;
+      sum.inflight_ns += one.inflight_ns;
+      sum.oldest_arrival_ns = earlier(sum.oldest_arrival_ns, one.oldest_arrival_ns);
+      sum.deadline_ns = earlier(sum.deadline_ns, one.deadline_ns);
+      sum.unit_ns = std::max(sum.unit_ns, one.unit_ns);
+      sum.last_unit_ns = std::max(sum.last_unit_ns, one.last_unit_ns);
+      sum.mem_resident += one.mem_resident;
+      sum.mem_total += one.mem_total;
+    }
+    return sum;
+  }
+
+  /// Whether its grant is over at all doors; then they are closed.
+  static bool Drained(Member& member) {
+    bool given = false, ended = false, goes_on = false;
+    for (Seat& seat : member.doors) {
+      if (!seat.door.given()) continue;
+      given = true;
+      if (seat.door.Ended()) {
+        ended = true;
+      } else if (seat.door.HasWork()) {
+        goes_on = true;
+      }
+    }
+    if (!given) return true;  // Whoever had it is gone.
+    if (!ended || goes_on) return false;
+    bool active = false;
+    for (Seat& seat : member.doors) seat.door.Revoke();
+    for (const Seat& seat : member.doors) active = active || (seat.door.given() && seat.door.IsActive());
+    if (active) return false;
+    for (Seat& seat : member.doors) seat.door.Close();
+    return true;
+  }
+
+  void Give(TenantId tenant, const Grant& grant) override {
+    Member& member = members_.at(tenant);
+    member.open = grant.kind == Grant::Kind::kOpen;
+    member.grant = grant;
+    const auto working = static_cast<uint64_t>(
+        std::count_if(member.doors.begin(), member.doors.end(), [](const Seat& seat) { return seat.door.HasWork(); }));
+    Grant part = grant;
+    part.slice_ns = grant.slice_ns / std::max<uint64_t>(1, working);
+    for (Seat& seat : member.doors) seat.door.Give(part);
+  }
+  void Revoke(TenantId tenant) override {
+    for (Seat& seat : members_.at(tenant).doors) seat.door.Revoke();
+  }
+  void Stage(TenantId tenant) override {
+    for (Seat& seat : members_.at(tenant).doors) seat.door.Stage();
+  }
+
+  std::map<TenantId, Member> members_;
+  DoorId last_door_ = 0;
   Scheduler scheduler_;
 };
 
@@ -135,7 +234,8 @@ class ArbiterThread {
  public:
   using Clock = std::function<uint64_t()>;  ///< Nanoseconds; never goes back; not 0.
 
-  ArbiterThread(SchedulerOptions options, EventFunction events, Clock clock = MonotonicNs);
+  /// `bell`: what workers ring, and what the thread waits for; it outlives the arbiter.
+  ArbiterThread(SchedulerOptions options, EventFunction events, Bell& bell, Clock clock = MonotonicNs);
   /// Workers must have been detached, or must no longer use their pages.
   ~ArbiterThread();
   ArbiterThread(const ArbiterThread&) = delete;
@@ -143,15 +243,16 @@ class ArbiterThread {
 
   /// First of all; later: another policy.
   wire::Status Use(const PolicyLibrary& library);
-  TenantId Attach(TenantConfig config, GrantPage& page, Bell& worker);
-  void Detach(TenantId id);
+  TenantId AddTenant(TenantConfig config);
+  void RemoveTenant(TenantId id);
+  /// As BasicArbiter's.
+  DoorId Attach(TenantId tenant, GrantPage& page, Bell& worker, Bell* alarm = nullptr);
+  void Detach(DoorId id);
+  bool IsActive(DoorId id);
   void Configure(TenantId id, TenantConfig config);
   std::vector<TenantStatus> Tenants();
   std::string PolicyName();
   std::string Dump();
-
-  /// What workers ring.
-  Bell& bell() { return bell_; }
 
   static uint64_t MonotonicNs();
 
@@ -165,7 +266,7 @@ class ArbiterThread {
   std::vector<PolicyEvent> untold_;
   BasicArbiter<std::atomic> arbiter_;
   bool ending_ = false;
-  CondvarBell bell_;
+  Bell& bell_;
   std::thread thread_;
 };
 

@@ -20,7 +20,9 @@ class BasicDoor {
  public:
   using Page = BasicGrantPage<Atomic>;
 
-  BasicDoor(Page& page, Bell& worker) : page_(page), worker_(worker) {}
+  /// `worker` wakes whoever waits to submit. `alarm`, which may be null, wakes whoever takes back what runs under an
+  /// open grant without being counted (server/worker/grant_gate.h).
+  BasicDoor(Page& page, Bell& worker, Bell* alarm = nullptr) : page_(page), worker_(worker), alarm_(alarm) {}
 
   void Give(const Grant& grant) {
     epoch_ = grant.epoch;
@@ -31,12 +33,15 @@ class BasicDoor {
     page_.word.store(MakeWord(epoch_, mode), std::memory_order_seq_cst);
     given_ = true;
     revoked_ = false;
+    open_ = grant.kind == Grant::Kind::kOpen;
     worker_.Ring();
   }
 
   void Revoke() {
+    if (!given_ || revoked_) return;
     page_.word.store(MakeWord(epoch_, GateMode::kRevoked), std::memory_order_seq_cst);
     revoked_ = true;
+    if (open_ && alarm_ != nullptr) alarm_->Ring();
   }
 
   /// Only while it has no grant.
@@ -53,15 +58,24 @@ class BasicDoor {
            PiecesOf(page_.active.load(std::memory_order_seq_cst)) != 0;
   }
 
-  /// Whether its grant has ended and nothing of it is active. Revokes first what is spent.
+  bool given() const { return given_; }
+
+  /// Of a door with a grant: it was taken back, or its slice is used (then this takes it back).
+  bool Ended() {
+    if (!revoked_ && page_.spent_epoch.load(std::memory_order_seq_cst) == epoch_) Revoke();
+    return revoked_;
+  }
+
+  /// Whether something is submitted and has not ended.
+  bool IsActive() const { return PiecesOf(page_.active.load(std::memory_order_seq_cst)) != 0; }
+
+  /// Its grant is over: it was taken back, and nothing was active after that.
+  void Close() { given_ = false; }
+
+  /// Whether its grant has ended and nothing of it is active; then it is closed. Revokes first what is spent.
   bool Drained() {
-    if (!given_) return false;
-    if (!revoked_) {
-      if (page_.spent_epoch.load(std::memory_order_seq_cst) != epoch_) return false;
-      Revoke();
-    }
-    if (PiecesOf(page_.active.load(std::memory_order_seq_cst)) != 0) return false;
-    given_ = false;
+    if (!given_ || !Ended() || IsActive()) return false;
+    Close();
     return true;
   }
 
@@ -86,9 +100,11 @@ class BasicDoor {
  private:
   Page& page_;
   Bell& worker_;
+  Bell* const alarm_;
   uint64_t epoch_ = 0;
   bool given_ = false;
   bool revoked_ = false;
+  bool open_ = false;
 };
 
 }  // namespace hawser::scheduler

@@ -65,6 +65,12 @@ class BasicGate {
     if (waits_.load(std::memory_order_seq_cst) != 0) own_.Ring();
   }
 
+  /// Any thread: Enter() returns false, now and later.
+  void Cancel() {
+    cancelled_.store(1, std::memory_order_relaxed);
+    own_.Ring();
+  }
+
   /// Length of the pieces that kernels should be split into now; HAWSER_UNIT_WHOLE and 0: do not split.
   uint64_t unit_ns() const { return unit_ns_; }
   /// Whether the grant is open: nobody else is there, so nothing needs to be measured or split.
@@ -116,6 +122,7 @@ class BasicGate {
   // Both sides of the worker.
   Atomic<uint64_t> used_in_grant_{0};
   Atomic<uint64_t> waits_{0};  ///< The submitting thread is about to sleep, or sleeps.
+  Atomic<uint64_t> cancelled_{0};
 };
 
 template <template <typename> class Atomic>
@@ -138,7 +145,7 @@ bool BasicGate<Atomic>::Enter(uint64_t estimate_ns, const GateDemand& demand, st
     entered = TryEnter(estimate_ns);
     if (entered) break;
     const auto waited = std::chrono::steady_clock::now() - begin;
-    if (waited >= at_most) break;
+    if (waited >= at_most || cancelled_.load(std::memory_order_relaxed) != 0) break;
     const bool staged = (page_.word.load(std::memory_order_relaxed) & kStagedFlag) != 0;
     if (waited >= spin || !staged) own_.Wait(ticket, at_most - waited);
   }

@@ -32,10 +32,11 @@ void SendRefusal(int command_socket, const std::string& why);
 class GuestSession {
  public:
   /// Sets the channels up, sends the welcome and hands the services to the backend. `bulk` is invalid
-  /// over shared memory. `backend`, `log` and `stats` are borrowed.
+  /// over shared memory. `backend`, `log`, `stats` and `gate` are borrowed.
   static wire::Result<std::unique_ptr<GuestSession>> Start(const WorkerSettings& settings, wire::Fd command,
                                                            wire::Fd bulk, SessionBackend* backend, SessionLog* log,
-                                                           SessionStatsPage* stats = UncountedSession());
+                                                           SessionStatsPage* stats = UncountedSession(),
+                                                           LaunchGate* gate = nullptr);
   ~GuestSession();
 
   /// Executes commands until the session is over.
@@ -48,8 +49,9 @@ class GuestSession {
   void Stop(const std::string& reason) { executor_->Stop(reason); }
 
  private:
-  GuestSession(const WorkerSettings& settings, SessionBackend* backend, SessionLog* log, SessionStatsPage* stats)
-      : settings_(settings), backend_(backend), log_(log), stats_(stats) {}
+  GuestSession(const WorkerSettings& settings, SessionBackend* backend, SessionLog* log, SessionStatsPage* stats,
+               LaunchGate* gate)
+      : settings_(settings), backend_(backend), log_(log), stats_(stats), gate_(gate) {}
 
   wire::Status OpenShm(wire::Fd command);
   wire::Status OpenSockets(wire::Fd command, wire::Fd bulk);
@@ -62,6 +64,7 @@ class GuestSession {
   SessionBackend* const backend_;
   SessionLog* const log_;
   SessionStatsPage* const stats_;
+  LaunchGate* const gate_;  ///< Null: open.
 
   // In this order: what is below uses what is above.
   wire::Fd liveness_;  ///< Shared memory: the unix socket.

@@ -25,6 +25,7 @@ class LaunchGate {
   virtual void EndOpen() {}
   /// `drain` waits until what was launched under BeginOpen() so far has ended. A thread of the gate calls it when
   /// somebody else wants the device; between BeginOpen() and EndOpen() it is not called. Before the first BeginOpen().
+  /// Null, before what it uses goes: waits for a drain that is under way.
   virtual void SetDrain(std::function<void()> drain) { (void)drain; }
 
   /// UnitNs() of who should not split.

@@ -9,12 +9,15 @@
 #include <unistd.h>
 
 #include <atomic>
+#include <memory>
 #include <string>
 #include <thread>
 
+#include "server/grants/grant_share.h"
 #include "server/session_stats.h"
 #include "server/worker/backend_factory.h"
 #include "server/worker/crash_notice.h"
+#include "server/worker/grant_gate.h"
 #include "server/worker/guest_session.h"
 #include "server/worker/sandbox.h"
 
@@ -54,7 +57,9 @@ Status Harden(const WorkerSettings& settings) {
   if (Status status = DieWithParent(settings.server_pid); !status.ok()) return status;
   if (Status status = PrepareStreams(); !status.ok()) return status;
   const bool shm = settings.transport == wire::Transport::kShm;
-  CloseFrom(shm ? kBulkFd : kBulkFd + 1);
+  const int bell = settings.grants ? kBellFd : -1;
+  CloseFrom(shm ? kBulkFd : kBulkFd + 1, bell);
+  if (bell >= 0) ::fcntl(bell, F_SETFD, FD_CLOEXEC);
   for (int fd = kCommandFd; fd <= (shm ? kCommandFd : kBulkFd); ++fd) ::fcntl(fd, F_SETFD, FD_CLOEXEC);
   if (Status status = ApplyResourceLimits(settings); !status.ok()) return status;
   ::signal(SIGPIPE, SIG_IGN);
@@ -114,6 +119,15 @@ int Main() {
     log.Write("error", stats.status().text());
     return kStartFailed;
   }
+  GrantShare grants;
+  if (settings->grants) {
+    Result<GrantShare> share = GrantShare::Attach(kGrantFd);
+    if (!share.ok()) {
+      log.Write("error", share.status().text());
+      return kStartFailed;
+    }
+    grants = std::move(*share);
+  }
   if (Status status = Harden(*settings); !status.ok()) {
     log.Write("error", status.text());
     return status.code() == Code::kClosed ? kOrphaned : kStartFailed;
@@ -133,8 +147,10 @@ int Main() {
   if (settings->syscall_filter) {
     if (Status status = InstallSyscallFilter(); !status.ok()) return fail(status.text());
   }
-  auto session =
-      GuestSession::Start(*settings, std::move(command), std::move(bulk), chosen->backend.get(), &log, stats->page());
+  std::unique_ptr<GrantGate> gate;
+  if (grants.valid()) gate = std::make_unique<GrantGate>(std::move(grants), Fd(kBellFd));
+  auto session = GuestSession::Start(*settings, std::move(command), std::move(bulk), chosen->backend.get(), &log,
+                                     stats->page(), gate.get());
   if (!session.ok()) {
     if (session.status().code() == Code::kClosed) return kGuestLeft;
     log.Write("error", session.status().text());

@@ -145,7 +145,11 @@ Status LimitAddressSpace(const WorkerSettings& settings) {
   return SetLimit(RLIMIT_AS, settings.address_space, "address space");
 }
 
-void CloseFrom(int first) {
+void CloseFrom(int first, int kept) {
+  if (kept > first) {
+    for (int fd = first; fd < kept; ++fd) ::close(fd);
+  }
+  if (kept >= first) first = kept + 1;
   if (::close_range(static_cast<unsigned>(first), ~0u, 0) == 0) return;
   // Kernels before 5.9.
   const long most = ::sysconf(_SC_OPEN_MAX);

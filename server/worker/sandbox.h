@@ -20,8 +20,8 @@ wire::Status ApplyResourceLimits(const WorkerSettings& settings);
 /// A bound on memory if configured. After the driver is known: some reserve far more addresses than they use.
 wire::Status LimitAddressSpace(const WorkerSettings& settings);
 
-/// Closes every descriptor from `first` on.
-void CloseFrom(int first);
+/// Closes every descriptor from `first` on, but `kept`.
+void CloseFrom(int first, int kept = -1);
 
 /// No new privileges through execve; another user and group if configured.
 wire::Status DropPrivileges(const WorkerSettings& settings);

@@ -268,7 +268,7 @@ TEST_F(AdminTest, StopsASessionAndTellsItsGuestWhy) {
   ASSERT_EQ(frames.back().opcode(), opencl::Opcode::kSessionLost);
   EXPECT_EQ(frames.back().As<opencl::SessionLost>().reason,
             "the server's operator ended the session: maintenance?at noon");
-  EXPECT_TRUE(daemon_->WaitForLog("ended: an operator stopped it"));
+  EXPECT_TRUE(daemon_->WaitForLog("ended: the server's operator ended the session"));
   ASSERT_TRUE(WaitForSessions(1));
   Work(*neighbour, 1);
 }

@@ -44,6 +44,9 @@ class Server:
             config = pathlib.Path(self.folder, "vsock.toml")
             config.write_text("[tenants.machine]\ncid = [1]\n")
             self.extra_args += ["--config", str(config)]
+        # Without a unix socket of its own the operators' would be the machine's.
+        if not listen.startswith("unix:") and "--admin" not in self.extra_args:
+            self.extra_args += ["--admin", f"unix:{self.folder}/hawser.sock.admin"]
         command = [str(self.build / "server" / "hawserd"), "--listen", listen] + self.extra_args
         self.process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
                                         env=self.env, stdin=subprocess.DEVNULL)

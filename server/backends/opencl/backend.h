@@ -186,7 +186,8 @@ class OpenClBackend final : public Backend {
   // ------------------------------------------------------------------ kernels (kernels.cc)
   /// Runs a launch in parts, or asks the gate first; *taken: it was handled here. See splitter.h.
   int32_t LaunchSplit(const opencl::Call& call, const opencl::EnqueueNDRangeKernel& message, Command& command,
-                      bool* taken);
+                      bool is_open, bool* taken);
+  bool Splits() const { return splitter_ != nullptr && splitter_->splits(); }
   bool HoldArguments(const Kernel& kernel, SplitJob* job);
   bool TakesObject(Kernel& kernel, uint32_t index);
   int32_t SetObjectArg(const opencl::SetKernelArg& message, Kernel& kernel);
@@ -235,7 +236,7 @@ class OpenClBackend final : public Backend {
   std::unique_ptr<UserEvents> user_events_;
   std::unique_ptr<SvmRanges> svm_;
   std::unique_ptr<Objects> objects_;
-  std::unique_ptr<Splitter> splitter_;  ///< Null where nothing is split.
+  std::unique_ptr<Splitter> splitter_;  ///< Null where nothing is split or gated.
   std::unique_ptr<Builder> builder_;
 
   std::shared_ptr<MemoryAccount> memory_account_;

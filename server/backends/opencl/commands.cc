@@ -21,6 +21,23 @@ bool HasZero(const wire::ArrayView<uint64_t>& values) {
   return false;
 }
 
+// The time in which a launch goes to the driver unasked, because the tenant is alone.
+class OpenLaunch {
+ public:
+  explicit OpenLaunch(Splitter* splitter)
+      : splitter_(splitter != nullptr && splitter->BeginOpen() ? splitter : nullptr) {}
+  ~OpenLaunch() {
+    if (splitter_ != nullptr) splitter_->EndOpen();
+  }
+  OpenLaunch(const OpenLaunch&) = delete;
+  OpenLaunch& operator=(const OpenLaunch&) = delete;
+
+  bool is_open() const { return splitter_ != nullptr; }
+
+ private:
+  Splitter* const splitter_;
+};
+
 bool IsPatternSize(size_t size) { return size != 0 && size <= 128 && (size & (size - 1)) == 0; }
 
 }  // namespace
@@ -40,9 +57,10 @@ int32_t OpenClBackend::EnqueueNDRangeKernel(const opencl::Call& call, const open
   Copy(message.offset, offset);
   Copy(message.global, global);
   Copy(message.local, local);
-  if (splitter_ != nullptr) [[unlikely]] {
+  const OpenLaunch open(splitter_.get());
+  if (splitter_ != nullptr && (!open.is_open() || dimensions == 3)) {
     bool taken = false;
-    const int32_t status = LaunchSplit(call, message, command, &taken);
+    const int32_t status = LaunchSplit(call, message, command, open.is_open(), &taken);
     if (taken) {
       if (status == CL_SUCCESS) services_.stats->kernels.Add(1);
       return status;

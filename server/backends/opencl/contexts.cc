@@ -95,7 +95,7 @@ int32_t OpenClBackend::CreateCommandQueueWithProperties(const opencl::Call& call
     properties.push_back(message.properties[i + 1]);
   }
   const bool profiling = (bits & CL_QUEUE_PROFILING_ENABLE) != 0;
-  // Launches are measured where they are split; the guest does not see that.
+  // Launches are measured where they are split or gated; the guest does not see that.
   if (splitter_ != nullptr && !profiling) {
     bits |= CL_QUEUE_PROFILING_ENABLE;
     bool found = false;
@@ -122,6 +122,7 @@ int32_t OpenClBackend::CreateCommandQueueWithProperties(const opencl::Call& call
   queue.in_order = (bits & CL_QUEUE_OUT_OF_ORDER_EXEC_MODE_ENABLE) == 0;
   queue.profiling = profiling;
   queue.version = device->version;
+  if (splitter_ != nullptr) splitter_->AddQueue(object.queue);
   return Keep(call, message.queue, std::move(object));
 }
 

@@ -146,7 +146,7 @@ int32_t OpenClBackend::NamedDevices(const wire::ArrayView<wire::Id>& ids, std::v
 cl_program OpenClBackend::MakeFromSource(cl_context context, std::string_view source, bool* has_prelude,
                                          int32_t* status) {
   // A 0 ends a text for some compilers, and not for others.
-  *has_prelude = splitter_ != nullptr && slicing::MayNeedCarry(source) && source.find('\0') == std::string_view::npos;
+  *has_prelude = Splits() && slicing::MayNeedCarry(source) && source.find('\0') == std::string_view::npos;
   const std::string with_prelude = *has_prelude ? slicing::WithCarryPrelude(source) : std::string();
   const char* text = *has_prelude ? with_prelude.data() : source.data();
   const size_t size = *has_prelude ? with_prelude.size() : source.size();
@@ -179,7 +179,7 @@ int32_t OpenClBackend::ReplaceSource(wire::Id id, wire::Bytes source) {
   auto program = std::make_shared<Program>();
   cl_program native = MakeFromSource(old.context.get(), {text, size}, &program->has_prelude, &status);
   if (status != CL_SUCCESS) return status;
-  if (splitter_ != nullptr) program->source.assign(text, size);
+  if (Splits()) program->source.assign(text, size);
   if (std::string_view(text, size).find("printf") != std::string_view::npos) MayPrint();
   program->context = Handle<cl_context>::Share(old.context.get());
   program->devices = old.devices;
@@ -212,7 +212,7 @@ int32_t OpenClBackend::CreateProgramWithSource(const opencl::Call& call,
   const std::string_view source(text, size);
   if (source.find("printf") != std::string_view::npos || source.find("include") != std::string_view::npos) MayPrint();
   status = KeepProgram(call, message.program, *context, native);
-  if (splitter_ != nullptr && status == CL_SUCCESS) {
+  if (Splits() && status == CL_SUCCESS) {
     Program& program = *ShareProgram(message.program);
     program.source = source;
     program.has_prelude = has_prelude;
@@ -311,7 +311,7 @@ int32_t OpenClBackend::BuildProgram(const opencl::Call& call, const opencl::Buil
   job->program = ShareProgram(message.program);
   job->program_devices = NamedDevices(job->program->devices);
   job->guest_options = message.options;
-  job->splitter = splitter_.get();
+  job->splitter = Splits() ? splitter_.get() : nullptr;
   job->Keep();
   if (message.options.find("printf") != std::string_view::npos) MayPrint();  // -D something=printf
   builder_->Post([job] { job->Build(); });

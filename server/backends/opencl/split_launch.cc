@@ -18,6 +18,14 @@ slicing::LaunchShape ShapeOf(const opencl::EnqueueNDRangeKernel& message) {
   return shape;
 }
 
+bool IsComplete(const Handle<cl_event>& event) {
+  if (!event) return true;
+  cl_int execution = CL_QUEUED;
+  return clGetEventInfo(event.get(), CL_EVENT_COMMAND_EXECUTION_STATUS, sizeof(execution), &execution, nullptr) ==
+             CL_SUCCESS &&
+         execution <= CL_COMPLETE;
+}
+
 // A command that does nothing but wait for its list. PoCL's markers on out-of-order queues wait for all commands before
 // them whatever their list; a fill of a few bytes does not. Fresh bytes, because PoCL also orders commands by buffer.
 cl_int EnqueueNothing(const Queue& queue, cl_uint count, const cl_event* wait_list, cl_event* event) {
@@ -53,7 +61,7 @@ bool OpenClBackend::HoldArguments(const Kernel& kernel, SplitJob* job) {
 }
 
 int32_t OpenClBackend::LaunchSplit(const opencl::Call& call, const opencl::EnqueueNDRangeKernel& message,
-                                   Command& command, bool* taken) {
+                                   Command& command, bool is_open, bool* taken) {
   Kernel* kernel = command.Use<Kernel>(message.kernel, "kernel");
   const slicing::LaunchShape shape = ShapeOf(message);
   // Ids that would look like a carried launch's: see slicing/carry.h.
@@ -63,6 +71,7 @@ int32_t OpenClBackend::LaunchSplit(const opencl::Call& call, const opencl::Enque
     command.Require(false, CL_INVALID_GLOBAL_OFFSET, "ids in the third dimension are beyond 2^58");
     return command.Fail();
   }
+  if (is_open) return CL_SUCCESS;
   const std::shared_ptr<Queue>& queue = command.queue();
   const std::shared_ptr<SplitJob> job = splitter_->Prepare(kernel->native.get(), &kernel->split, queue, shape);
   if (job == nullptr || (job->plan && !HoldArguments(*kernel, job.get()))) return CL_SUCCESS;
@@ -77,10 +86,12 @@ int32_t OpenClBackend::LaunchSplit(const opencl::Call& call, const opencl::Enque
     if (status == CL_SUCCESS) *event = user_events_->Create(queue->context.get(), CL_DEVICE_NOT_AVAILABLE, &status);
   };
   if (job->plan) user_event(&job->end);
-  const bool open = splitter_->gate().TryEnter(job->first_estimate);
+  // Whoever has passed the gate must be able to run: one that waits for a split launch before it would keep the gate
+  // from that one's other parts. Out of order, a barrier can be in the way.
+  const bool ready_now = queue->in_order && message.wait_list.empty() && IsComplete(queue->last);
+  const bool open = ready_now && splitter_->gate().TryEnter(job->first_estimate);
   if (!open) user_event(&job->grant);
-  // Without a wait list, a launch on an out-of-order queue is ready at once.
-  const bool has_ready = !open && (queue->in_order || !message.wait_list.empty());
+  const bool has_ready = !open && !ready_now;
 
   Handle<cl_event> event, ready;
   if (status != CL_SUCCESS) {

@@ -51,9 +51,9 @@ Result<SplitSettings> SplitSettings::Parse(std::string_view text) {
   return settings;
 }
 
-SplitSettings SplitSettings::FromEnvironment(std::string* problem) {
+SplitSettings SplitSettings::FromEnvironment(bool has_gate, std::string* problem) {
   const char* text = std::getenv("HAWSER_OPENCL_SPLIT");
-  Result<SplitSettings> settings = Parse(text == nullptr ? "" : text);
+  Result<SplitSettings> settings = Parse(text != nullptr ? text : has_gate ? "gate" : "");
   if (!settings.ok()) {
     *problem = settings.status().text() + "; nothing is split";
     return {};

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Whether and how launches are split. Read from the worker's environment (hawserd: [opencl] env):
 //
-//   HAWSER_OPENCL_SPLIT          off             nothing is split, programs are built as they are (the default)
-//                                gate            as the scheduler's gate says: never while a tenant is alone
+//   HAWSER_OPENCL_SPLIT          gate            as the scheduler's gate says: never while a tenant is alone (the
+//                                                default where there is a scheduler)
+//                                off             nothing is split, programs are built as they are
 //                                items=N         always, into parts of about N work-items: for tests; below 64 parts
 //                                                need not be a multiple of 64
 //                                ...,cores=N     cores of the device for first rounds; default: 64 x compute units
@@ -28,7 +29,7 @@ struct SplitSettings {
 
   static wire::Result<SplitSettings> Parse(std::string_view text);
   /// From the environment; what is wrong there is told in *problem and means off.
-  static SplitSettings FromEnvironment(std::string* problem);
+  static SplitSettings FromEnvironment(bool has_gate, std::string* problem);
 };
 
 }  // namespace hawser::server::ocl

@@ -25,6 +25,11 @@ constexpr uint64_t kMostParts = 4096;
 constexpr uint64_t kCoresOfUnit = 64;
 // A session's log is not for guests to fill.
 constexpr uint32_t kMostTold = 64;
+// Taken for the length of launches of which nothing is known yet, so that not too many are under way.
+constexpr uint64_t kUnknownNs = 250'000;
+// How long a drain waits for queues that may be held up by the guest itself, and how often it looks.
+constexpr std::chrono::milliseconds kLongestDrain{100};
+constexpr std::chrono::microseconds kBetweenLooks{200};
 // How often at most the history is written.
 constexpr std::chrono::milliseconds kBetweenSaves{200};
 
@@ -76,11 +81,13 @@ Splitter::Splitter(SplitSettings settings, LaunchGate* gate, Completions& comple
       completions_(completions),
       user_events_(user_events),
       log_(std::move(log)) {
+  gate_->SetDrain([this] { Drain(); });
   if (settings_.history.empty()) return;
   if (const wire::Status status = history_.Load(settings_.history); !status.ok()) log_("warn", status.text());
 }
 
 Splitter::~Splitter() {
+  gate_->SetDrain(nullptr);
   for (auto& [device, lane] : lanes_) {
     {
       const std::lock_guard<std::mutex> lock(lane->mutex);
@@ -111,13 +118,14 @@ uint64_t Splitter::Cores(cl_device_id device) {
 
 uint64_t Splitter::Estimate(const std::optional<KernelKey>& key, uint64_t items) {
   const double rate = key ? history_.Rate(*key) : 0;
-  return rate > 0 ? static_cast<uint64_t>(std::min(static_cast<double>(items) / rate, 1e18)) : 0;
+  return rate > 0 ? static_cast<uint64_t>(std::min(static_cast<double>(items) / rate, 1e18)) : kUnknownNs;
 }
 
 uint64_t Splitter::PartItems(const std::optional<KernelKey>& key, cl_device_id device) {
   if (settings_.items != 0) return settings_.items;
   const uint64_t unit = gate_->UnitNs();
   if (unit == 0) return 0;
+  if (unit == LaunchGate::kWhole) return UINT64_MAX;
   const double rate = key ? history_.Rate(*key) : 0;
   if (rate > 0) return static_cast<uint64_t>(std::clamp(static_cast<double>(unit) * rate, 1.0, 1e18));
   return std::max<uint64_t>(1, slicing::FirstRoundItems(Cores(device), settings_.beta, gate_->Tenants()));
@@ -125,7 +133,8 @@ uint64_t Splitter::PartItems(const std::optional<KernelKey>& key, cl_device_id d
 
 const KernelKey& Splitter::KeyOf(KernelSplit* split, cl_device_id device) {
   if (split->key_device != device) {
-    split->key = KernelKey::Of(NameOf(device), split->program->hash, split->name);
+    // Without the program's text only the name tells kernels apart; good enough to learn from launch to launch.
+    split->key = KernelKey::Of(NameOf(device), split->program != nullptr ? split->program->hash : "", split->name);
     split->key_device = device;
   }
   return split->key;
@@ -157,9 +166,8 @@ bool Splitter::Local(const KernelTraits& traits, cl_kernel kernel, cl_device_id 
 
 std::shared_ptr<SplitJob> Splitter::Prepare(cl_kernel native, KernelSplit* split, const std::shared_ptr<Queue>& queue,
                                             const LaunchShape& guest_shape) {
-  // Alone: nothing is split, measured or asked.
-  const bool contended = gate_->UnitNs() != 0;
-  if (settings_.items == 0 && !contended) return nullptr;
+  // Without fixed sizes this is asked only when the gate was found not to be open.
+  const bool contended = settings_.items == 0 || gate_->UnitNs() != 0;
   auto job = std::make_shared<SplitJob>();
   job->owner = this;
   job->queue = queue;
@@ -168,7 +176,7 @@ std::shared_ptr<SplitJob> Splitter::Prepare(cl_kernel native, KernelSplit* split
   const std::optional<SlicePlan> whole = SlicePlan::Plain(guest_shape);
   if (!whole) return nullptr;  // The driver will have something to say to that.
   job->first.items = whole->total();
-  if (split->program != nullptr) job->key = KeyOf(split, job->device);
+  job->key = KeyOf(split, job->device);
   // Runs whole, unless what follows finds more.
   const auto as_it_is = [&]() -> std::shared_ptr<SplitJob> {
     if (!contended) return nullptr;
@@ -177,6 +185,7 @@ std::shared_ptr<SplitJob> Splitter::Prepare(cl_kernel native, KernelSplit* split
     job->first_estimate = Estimate(job->key, job->first.items);
     return job;
   };
+  if (!settings_.enabled) return as_it_is();
   const KernelTraits* traits = split->traits;
   if (traits == nullptr) {
     Tell(split, "runs whole: its program was not built from source here");
@@ -388,6 +397,42 @@ void Splitter::Finish(SplitJob& job, int32_t status, const char* what) {
   job.memory.clear();
   job.samplers.clear();
   user_events_.Set(job.end.get(), status == CL_SUCCESS ? CL_COMPLETE : status);
+}
+
+void Splitter::AddQueue(const std::shared_ptr<Queue>& queue) {
+  const std::lock_guard<std::mutex> lock(queues_mutex_);
+  std::erase_if(queues_, [](const std::weak_ptr<Queue>& one) { return one.expired(); });
+  queues_.push_back(queue);
+}
+
+void Splitter::Drain() {
+  std::vector<std::shared_ptr<Queue>> queues;
+  {
+    const std::lock_guard<std::mutex> lock(queues_mutex_);
+    for (const auto& one : queues_) {
+      if (auto queue = one.lock()) queues.push_back(std::move(queue));
+    }
+  }
+  // One on each queue first, so that they are waited for together.
+  std::vector<Handle<cl_event>> markers;
+  for (const auto& queue : queues) {
+    cl_event marker = nullptr;
+    if (clEnqueueMarkerWithWaitList(queue->native.get(), 0, nullptr, &marker) != CL_SUCCESS) continue;
+    markers.emplace_back(marker);
+    clFlush(queue->native.get());
+  }
+  const auto deadline = std::chrono::steady_clock::now() + kLongestDrain;
+  for (const Handle<cl_event>& marker : markers) {
+    // Commands behind an event that the guest has not set are not on the device, and may never be.
+    while (user_events_.AnyUnset() && !stopping_) {
+      cl_int execution = CL_QUEUED;
+      clGetEventInfo(marker.get(), CL_EVENT_COMMAND_EXECUTION_STATUS, sizeof(execution), &execution, nullptr);
+      if (execution <= CL_COMPLETE || std::chrono::steady_clock::now() >= deadline) break;
+      std::this_thread::sleep_for(kBetweenLooks);
+    }
+    if (user_events_.AnyUnset() || stopping_) continue;
+    (void)WaitFor(marker.get());
+  }
 }
 
 void Splitter::SaveHistory() {

@@ -10,10 +10,10 @@
 // are under way. When the last is complete, U is set. A part that fails ends the launch: U is set to its error, and so
 // the launch's event fails.
 //
-// Where the gate is closed when the launch comes, the first part is not enqueued free either: such a command with the
-// guest's wait list (R, ready) goes before it, and it waits for a second user event G (grant). When R is complete the
-// lane asks the gate and sets G. Launches that run whole take the same way, without an end: their one part is the
-// launch.
+// Where the gate is closed when the launch comes, or where something is before it, the first part is not enqueued free
+// either: such a command with the guest's wait list (R, ready) goes before it, and it waits for a second user event G
+// (grant). When R is complete the lane asks the gate and sets G: who passes the gate can run at once. Launches that run
+// whole take the same way, without an end: their one part is the launch.
 //
 // A lane uses a clone of the kernel, made by the executor at the launch, because the guest may set arguments anew at
 // once; and it holds what the arguments name, because the guest may release that at once. Without clones (devices
@@ -118,12 +118,19 @@ class Splitter {
   Splitter& operator=(const Splitter&) = delete;
 
   LaunchGate& gate() { return *gate_; }
+  /// Launches are split when they should be, so programs are prepared for that; otherwise they are gated only.
+  bool splits() const { return settings_.enabled; }
 
   // ---------------------------------------------------------------- the builder's
   /// slicing::CarryWorks(), once for each device.
   bool CanCarry(cl_context context, cl_device_id device);
 
   // ---------------------------------------------------------------- the executor's
+  /// A queue of the guest's.
+  void AddQueue(const std::shared_ptr<Queue>& queue);
+  /// As LaunchGate's: true: the launch needs nothing but EndOpen() behind it.
+  bool BeginOpen() { return settings_.items == 0 && gate_->BeginOpen(); }
+  void EndOpen() { gate_->EndOpen(); }
   /// Decides how a launch runs: null: as if there were no splitter. Otherwise a job with `plan` and `first` filled in,
   /// and the kernel's clone when there is more than that part.
   std::shared_ptr<SplitJob> Prepare(cl_kernel native, KernelSplit* split, const std::shared_ptr<Queue>& queue,
@@ -163,6 +170,8 @@ class Splitter {
   void RunJob(SplitJob& job);
   void Finish(SplitJob& job, int32_t status, const char* what);
   void SaveHistory();
+  /// Waits until what was launched on the guest's queues has ended. The gate's thread.
+  void Drain();
   /// Work-items of the next part; 0: all that is left.
   uint64_t PartItems(const std::optional<slicing::KernelKey>& key, cl_device_id device);
   uint64_t Estimate(const std::optional<slicing::KernelKey>& key, uint64_t items);
@@ -187,6 +196,9 @@ class Splitter {
 
   std::mutex lanes_mutex_;
   std::map<cl_device_id, std::unique_ptr<Lane>> lanes_;
+
+  std::mutex queues_mutex_;  ///< A leaf.
+  std::vector<std::weak_ptr<Queue>> queues_;
 
   std::mutex devices_mutex_;  ///< A leaf, except for the probe.
   std::map<cl_device_id, bool> can_carry_;

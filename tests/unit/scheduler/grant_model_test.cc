@@ -98,7 +98,8 @@ class TwoWorkers : public World {
     EXPECT_TRUE(arbiter_.scheduler().Use(RoundRobin(), 1).ok());
     for (size_t i = 0; i < 2; ++i) {
       workers_[i] = std::make_unique<Worker>(*this);
-      ids_[i] = arbiter_.Attach({std::string(i == 0 ? "first" : "second")}, workers_[i]->page, workers_[i]->bell, 1);
+      ids_[i] = arbiter_.AddTenant({std::string(i == 0 ? "first" : "second")}, 1);
+      (void)arbiter_.Attach(ids_[i], workers_[i]->page, workers_[i]->bell);
     }
   }
 
@@ -201,7 +202,7 @@ class TwoWorkers : public World {
       (void)scheduler_bell_.Ticket();
       if (current->deaths_now() && !reaped_) {
         reaped_ = true;
-        arbiter_.Detach(ids_[0], now);
+        arbiter_.RemoveTenant(ids_[0], now);
       }
       arbiter_.Poll(now);
       EXPECT_EQ(arbiter_.next_wake_ns(), UINT64_MAX);

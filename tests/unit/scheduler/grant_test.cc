@@ -194,10 +194,11 @@ class MockDevice {
 constexpr uint64_t kPieceNs = 100'000;
 
 struct MockWorker {
-  MockWorker(int number, ArbiterThread& arbiter) : index(number), gate(page, arbiter.bell(), bell) {
+  MockWorker(int number, Bell& scheduler, ArbiterThread& arbiter) : index(number), gate(page, scheduler, bell) {
     TenantConfig config;
     config.name = std::string(1, static_cast<char>('a' + number));
-    id = arbiter.Attach(config, page, bell);
+    id = arbiter.AddTenant(config);
+    door = arbiter.Attach(id, page, bell);
   }
 
   /// Launches `count` pieces, then waits for them.
@@ -217,6 +218,7 @@ struct MockWorker {
   CondvarBell bell;
   Gate gate;
   TenantId id = 0;
+  DoorId door = 0;
   std::atomic<int> done{0};
 };
 
@@ -232,11 +234,12 @@ class Arbiters : public ::testing::TestWithParam<const char*> {};
 
 TEST_P(Arbiters, ShareADeviceAmongThreads) {
   constexpr int kWorkers = 4, kPieces = 300;
-  ArbiterThread arbiter(Quick(), {});
+  CondvarBell bell;
+  ArbiterThread arbiter(Quick(), {}, bell);
   ASSERT_TRUE(arbiter.Use(PolicyLibrary::Find(GetParam()).value()).ok());
   MockDevice device;
   std::vector<std::unique_ptr<MockWorker>> workers;
-  for (int i = 0; i < kWorkers; ++i) workers.push_back(std::make_unique<MockWorker>(i, arbiter));
+  for (int i = 0; i < kWorkers; ++i) workers.push_back(std::make_unique<MockWorker>(i, bell, arbiter));
   std::vector<std::thread> threads;
   for (auto& worker : workers) threads.emplace_back([&] { worker->Run(device, kPieces); });
   for (std::thread& thread : threads) thread.join();
@@ -245,7 +248,7 @@ TEST_P(Arbiters, ShareADeviceAmongThreads) {
   for (auto& worker : workers) {
     EXPECT_EQ(worker->done, kPieces);
     EXPECT_EQ(worker->page.used_ns.load(), kPieces * kPieceNs);
-    arbiter.Detach(worker->id);
+    arbiter.RemoveTenant(worker->id);
   }
   EXPECT_TRUE(arbiter.Tenants().empty());
 }
@@ -254,24 +257,26 @@ INSTANTIATE_TEST_SUITE_P(Policies, Arbiters,
                          ::testing::Values("fair", "fifo", "rr", "credit", "band", "split", "drr", "prio", "slo"));
 
 TEST(Arbiter, GoesOnWhenAWorkerDiesWithTheDevice) {
-  ArbiterThread arbiter(Quick(), {});
+  CondvarBell bell;
+  ArbiterThread arbiter(Quick(), {}, bell);
   ASSERT_TRUE(arbiter.Use(PolicyLibrary::Fair()).ok());
   MockDevice device;
-  MockWorker dying(0, arbiter), living(1, arbiter);
+  MockWorker dying(0, bell, arbiter), living(1, bell, arbiter);
   // It has entered and will never leave.
   ASSERT_TRUE(dying.gate.Enter(kPieceNs, {}, hours(1)));
   std::thread thread([&] { living.Run(device, 50); });
-  arbiter.Detach(dying.id);
+  arbiter.RemoveTenant(dying.id);
   thread.join();
   EXPECT_EQ(living.done, 50);
-  arbiter.Detach(living.id);
+  arbiter.RemoveTenant(living.id);
 }
 
 TEST(Arbiter, PolicyChangesWhileWorkersRun) {
-  ArbiterThread arbiter(Quick(), {});
+  CondvarBell bell;
+  ArbiterThread arbiter(Quick(), {}, bell);
   ASSERT_TRUE(arbiter.Use(PolicyLibrary::Fair()).ok());
   MockDevice device;
-  MockWorker first(0, arbiter), second(1, arbiter);
+  MockWorker first(0, bell, arbiter), second(1, bell, arbiter);
   std::atomic<bool> ended{false};
   std::thread a([&] { first.Run(device, 400); });
   std::thread b([&] { second.Run(device, 400); });
@@ -294,13 +299,116 @@ TEST(Arbiter, PolicyChangesWhileWorkersRun) {
   EXPECT_EQ(first.done + second.done, 800);
 }
 
+/// A tenant with two workers beside one with one, without threads: the pages are moved by hand.
+class TwoDoors : public ::testing::Test {
+ protected:
+  struct Worker {
+    explicit Worker(Bell& scheduler) : gate(page, scheduler, bell) {}
+    GrantPage page;
+    CondvarBell bell;
+    Gate gate;
+    /// Asks, and goes on asking.
+    void Want() { page.demand = 1; }
+    void WantNoMore() { page.demand = 0; }
+    GateMode mode() const { return ModeOf(page.word); }
+  };
+  explicit TwoDoors(uint64_t alone_after_ns = UINT64_MAX) : arbiter_(Options(alone_after_ns), {}) {
+    EXPECT_TRUE(arbiter_.scheduler().Use(PolicyLibrary::Find("rr").value(), 1).ok());
+    pair_ = arbiter_.AddTenant({"pair"}, 1);
+    other_ = arbiter_.AddTenant({"other"}, 1);
+    left_door_ = arbiter_.Attach(pair_, left_.page, left_.bell);
+    right_door_ = arbiter_.Attach(pair_, right_.page, right_.bell);
+    (void)arbiter_.Attach(other_, single_.page, single_.bell);
+  }
+  static SchedulerOptions Options(uint64_t alone_after_ns) {
+    SchedulerOptions options = Quick();
+    options.alone_after_ns = alone_after_ns;
+    return options;
+  }
+  void Poll() { arbiter_.Poll(now_ += 1000); }
+
+  CondvarBell bell_;
+  Worker left_{bell_}, right_{bell_}, single_{bell_};
+  BasicArbiter<std::atomic> arbiter_;
+  TenantId pair_ = 0, other_ = 0;
+  DoorId left_door_ = 0, right_door_ = 0;
+  uint64_t now_ = 1'000'000'000;
+};
+
+class TwoDoorsAlone : public TwoDoors {
+ protected:
+  TwoDoorsAlone() : TwoDoors(1'000'000) {}
+};
+
+TEST_F(TwoDoorsAlone, BothAreOpen) {
+  left_.Want();
+  Poll();
+  EXPECT_EQ(left_.mode(), GateMode::kOpen);
+  EXPECT_EQ(right_.mode(), GateMode::kOpen);
+  // Also who comes later.
+  Worker third(bell_);
+  (void)arbiter_.Attach(pair_, third.page, third.bell);
+  EXPECT_EQ(third.mode(), GateMode::kOpen);
+  ASSERT_TRUE(right_.gate.TryEnter(100));
+  single_.Want();
+  Poll();
+  EXPECT_EQ(left_.mode(), GateMode::kRevoked);
+  EXPECT_EQ(single_.mode(), GateMode::kClosed);  // Something of the right one still runs.
+  right_.gate.Leave(100, 100);
+  Poll();
+  EXPECT_EQ(single_.mode(), GateMode::kSlice);
+  arbiter_.RemoveTenant(pair_, now_);
+}
+
+TEST_F(TwoDoors, ASliceIsDividedAndLastsWhileOneHasSome) {
+  left_.Want();
+  right_.Want();
+  single_.Want();
+  Poll();
+  ASSERT_EQ(left_.mode(), GateMode::kSlice);
+  ASSERT_EQ(right_.mode(), GateMode::kSlice);
+  EXPECT_EQ(left_.page.slice_ns, right_.page.slice_ns);
+  const uint64_t part = left_.page.slice_ns;
+  EXPECT_EQ(part * 2, 16'000'000u);        // rr gives 16 ms.
+  ASSERT_TRUE(left_.gate.TryEnter(part));  // All of its part.
+  left_.gate.Leave(part, part);
+  Poll();
+  EXPECT_FALSE(left_.gate.TryEnter(1));
+  EXPECT_EQ(right_.mode(), GateMode::kSlice);
+  EXPECT_EQ(single_.mode(), GateMode::kClosed);
+  right_.WantNoMore();  // It has some left and no use for it.
+  Poll();
+  EXPECT_EQ(right_.mode(), GateMode::kRevoked);
+  EXPECT_EQ(single_.mode(), GateMode::kSlice);
+}
+
+TEST_F(TwoDoors, OneMayDieWithTheDevice) {
+  left_.Want();
+  right_.Want();
+  single_.Want();
+  Poll();
+  ASSERT_TRUE(left_.gate.TryEnter(100));
+  EXPECT_TRUE(arbiter_.IsActive(left_door_));
+  EXPECT_FALSE(arbiter_.IsActive(right_door_));
+  right_.gate.Leave(0, 7);  // As if it had used a little.
+  right_.page.active = 0;
+  arbiter_.Detach(left_door_);
+  arbiter_.Detach(right_door_);
+  Poll();
+  EXPECT_EQ(single_.mode(), GateMode::kSlice);
+  // What is gone was used all the same.
+  EXPECT_EQ(arbiter_.scheduler().tenants().all().front()->facts.used_ns, 7u);
+}
+
 TEST(Arbiter, TellsEventsWithoutItsLock) {
   std::atomic<int> events{0};
   std::atomic<ArbiterThread*> self{nullptr};
-  ArbiterThread arbiter(Quick(), [&](const PolicyEvent&) {
+  CondvarBell bell;
+  const auto on_event = [&](const PolicyEvent&) {
     if (self != nullptr) (void)self.load()->Tenants();  // Would block for ever with the lock held.
     ++events;
-  });
+  };
+  ArbiterThread arbiter(Quick(), on_event, bell);
   self = &arbiter;
   ASSERT_TRUE(arbiter.Use(PolicyLibrary::Fair()).ok());
   while (events == 0) std::this_thread::yield();

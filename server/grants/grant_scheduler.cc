@@ -1,0 +1,198 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "server/grants/grant_scheduler.h"
+
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <utility>
+
+namespace hawser::server {
+
+using scheduler::PolicyEvent;
+using scheduler::PolicyLibrary;
+using wire::Code;
+using wire::Fd;
+using wire::Result;
+using wire::Status;
+
+Result<std::unique_ptr<GrantScheduler>> GrantScheduler::Start(const SchedulerSettings& settings) {
+  std::unique_ptr<GrantScheduler> made(new GrantScheduler);
+  if (Status status = made->Open(settings); !status.ok()) return status;
+  return made;
+}
+
+Status GrantScheduler::Open(const SchedulerSettings& settings) {
+  if (Status status = bells_.Open(); !status.ok()) return status;
+  notices_ = Fd(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
+  if (!notices_.valid()) return Status::FromErrno("cannot create the scheduler's eventfd");
+  Result<PolicyLibrary> library = PolicyLibrary::Find(settings.policy);
+  if (!library.ok()) return library.status();
+  scheduler::SchedulerOptions options;
+  options.policy.settings = settings.settings;
+  options.policy.starvation_ns = settings.starvation_ms * 1'000'000;
+  options.alone_after_ns = settings.alone_after_ms * 1'000'000;
+  options.max_unit_ns = settings.max_unit_ms * 1'000'000;
+  arbiter_ = std::make_unique<scheduler::ArbiterThread>(
+      std::move(options), [this](const PolicyEvent& event) { OnEvent(event); }, bells_);
+  return arbiter_->Use(*library);
+}
+
+GrantScheduler::~GrantScheduler() = default;
+
+void GrantScheduler::OnEvent(const PolicyEvent& event) {
+  const uint64_t one = 1;
+  {
+    const std::lock_guard<std::mutex> lock(events_mutex_);
+    // A policy that logs without end fills nothing.
+    constexpr size_t kMost = 1024;
+    if (events_.size() >= kMost && event.kind == PolicyEvent::Kind::kLog) return;
+    events_.push_back(event);
+  }
+  (void)!::write(notices_.get(), &one, sizeof(one));
+}
+
+std::vector<SchedulerNotice> GrantScheduler::TakeNotices() {
+  uint64_t count = 0;
+  (void)!::read(notices_.get(), &count, sizeof(count));
+  std::vector<PolicyEvent> events;
+  {
+    const std::lock_guard<std::mutex> lock(events_mutex_);
+    events.swap(events_);
+  }
+  std::vector<SchedulerNotice> notices;
+  for (PolicyEvent& event : events) {
+    SchedulerNotice notice;
+    switch (event.kind) {
+      case PolicyEvent::Kind::kLoaded:
+      case PolicyEvent::Kind::kLog:
+        notice.text = "policy " + event.policy + ": " + event.text;
+        break;
+      case PolicyEvent::Kind::kSlow:
+      case PolicyEvent::Kind::kEjected:
+        notice.kind = SchedulerNotice::Kind::kWarning;
+        notice.text = "policy " + event.policy + ": " + event.text;
+        if (!event.dump.empty()) notice.text += "; as it was: " + event.dump;
+        break;
+      case PolicyEvent::Kind::kRunaway: {
+        notice.kind = SchedulerNotice::Kind::kRunaway;
+        notice.text = event.text;
+        for (const auto& [session, worker] : workers_) {
+          const auto tenant = tenants_.find(worker->tenant);
+          if (tenant == tenants_.end() || tenant->second.id != event.tenant) continue;
+          if (arbiter_->IsActive(worker->door)) notice.sessions.push_back(session);
+        }
+        break;
+      }
+    }
+    notices.push_back(std::move(notice));
+  }
+  return notices;
+}
+
+std::string GrantScheduler::Policy() const { return arbiter_->PolicyName(); }
+
+std::vector<std::string> GrantScheduler::Policies() const {
+  std::vector<std::string> names;
+  for (const scheduler::BuiltinPolicy& policy : scheduler::BuiltinPolicies()) names.emplace_back(policy.name);
+  return names;
+}
+
+Status GrantScheduler::SetPolicy(const std::string& name) {
+  if (name == SchedulerSettings::kNone) {
+    return Status(Code::kRefused,
+                  "a running scheduler cannot be taken away; write policy = \"none\" under [scheduler] "
+                  "and start the server anew");
+  }
+  Result<PolicyLibrary> library = PolicyLibrary::Find(name);
+  if (!library.ok()) return library.status();
+  return arbiter_->Use(*library);
+}
+
+scheduler::TenantConfig GrantScheduler::ConfigOf(const std::string& name, const TenantShare& share) {
+  scheduler::TenantConfig config;
+  config.name = name;
+  config.weight = share.weight;
+  config.priority = share.priority;
+  config.min_share_ppm = share.min_share_ppm;
+  config.max_share_ppm = share.max_share_ppm;
+  return config;
+}
+
+void GrantScheduler::SetShare(const std::string& tenant, const TenantShare& share) {
+  Member& member = tenants_[tenant];
+  member.share = share;
+  if (member.id != 0) arbiter_->Configure(member.id, ConfigOf(tenant, share));
+}
+
+Result<GrantDescriptors> GrantScheduler::Prepare(uint64_t session) {
+  Result<GrantShare> share = GrantShare::Create();
+  if (!share.ok()) return share.status();
+  Result<Fd> bell = bells_.Add(session);
+  if (!bell.ok()) return bell.status();
+  GrantDescriptors descriptors;
+  descriptors.page = Fd(::dup(share->fd()));
+  if (!descriptors.page.valid()) return Status::FromErrno("cannot hand a worker its page for grants");
+  share->CloseDescriptor();
+  descriptors.bell = std::move(*bell);
+  workers_[session] = std::make_unique<Worker>(std::move(*share));
+  return descriptors;
+}
+
+void GrantScheduler::SessionStarted(uint64_t session, const std::string& tenant) {
+  const auto found = workers_.find(session);
+  if (found == workers_.end()) return;
+  Member& member = tenants_[tenant];
+  if (member.id == 0) member.id = arbiter_->AddTenant(ConfigOf(tenant, member.share));
+  ++member.sessions;
+  Worker& worker = *found->second;
+  worker.tenant = tenant;
+  worker.door = arbiter_->Attach(member.id, worker.share.page()->page, worker.submit, &worker.alarm);
+  TellCount();
+  ForgetSome();
+}
+
+void GrantScheduler::SessionEnded(uint64_t session) {
+  const auto found = workers_.find(session);
+  if (found == workers_.end()) return;
+  Worker& worker = *found->second;
+  if (worker.door != 0) {
+    arbiter_->Detach(worker.door);
+    --tenants_[worker.tenant].sessions;
+  }
+  bells_.Remove(session);
+  workers_.erase(found);
+  TellCount();
+}
+
+void GrantScheduler::TellCount() {
+  const auto busy = static_cast<uint32_t>(
+      std::count_if(tenants_.begin(), tenants_.end(), [](const auto& entry) { return entry.second.sessions != 0; }));
+  for (const auto& [session, worker] : workers_) {
+    worker->share.page()->tenants.store(std::max(1u, busy), std::memory_order_relaxed);
+  }
+}
+
+void GrantScheduler::ForgetSome() {
+  for (auto at = tenants_.begin(); at != tenants_.end() && tenants_.size() > kMostTenants;) {
+    if (at->second.sessions != 0) {
+      ++at;
+      continue;
+    }
+    if (at->second.id != 0) arbiter_->RemoveTenant(at->second.id);
+    at = tenants_.erase(at);
+  }
+}
+
+std::optional<SchedulerControl::Use> GrantScheduler::SessionUse(uint64_t session) const {
+  const auto found = workers_.find(session);
+  if (found == workers_.end()) return std::nullopt;
+  const scheduler::GrantPage& page = found->second->share.page()->page;
+  Use use;
+  use.used_ns = page.used_ns.load(std::memory_order_relaxed);
+  use.pending_ns = page.pending_ns.load(std::memory_order_relaxed);
+  use.inflight_ns = scheduler::EstimateOf(page.active.load(std::memory_order_relaxed));
+  return use;
+}
+
+}  // namespace hawser::server

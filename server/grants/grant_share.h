@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: Apache-2.0
+// The memory and the doorbells that hawserd's scheduler and one worker share: the page of scheduler/grant/page.h, and
+// how each wakes the other.
+//
+// Ownership: hawserd creates the page (a memfd whose size is sealed) and an eventfd for each worker and hands both to
+// it when it starts it. hawserd -> worker: futexes in the page. Worker -> hawserd: the eventfd, which hawserd waits for
+// together with those of the other workers. Not one futex for all: a worker that its guest took over could set it back
+// and so swallow the rings of others.
+//
+// Trust: what hawserd reads from the page only ever concerns that worker, see scheduler/grant/page.h.
+#ifndef HAWSER_SERVER_GRANTS_GRANT_SHARE_H_
+#define HAWSER_SERVER_GRANTS_GRANT_SHARE_H_
+
+#include <atomic>
+#include <chrono>
+#include <cstdint>
+
+#include "scheduler/grant/bell.h"
+#include "scheduler/grant/page.h"
+#include "wire/socket.h"
+#include "wire/status.h"
+
+namespace hawser::server {
+
+/// What a bell in shared memory consists of. All zero is a fresh one.
+struct FutexWords {
+  std::atomic<uint32_t> rings;
+  std::atomic<uint32_t> waiters;
+};
+
+/// A bell whose both sides may be in different processes. One side that dies while it waits leaves a waiter behind:
+/// then each ring costs a system call.
+class FutexBell final : public scheduler::Bell {
+ public:
+  /// `words` is borrowed.
+  explicit FutexBell(FutexWords& words) : words_(words) {}
+  void Ring() override;
+  uint64_t Ticket() override { return words_.rings.load(std::memory_order_seq_cst); }
+  void Wait(uint64_t ticket, std::chrono::nanoseconds at_most) override;
+
+ private:
+  FutexWords& words_;
+};
+
+/// A worker's side of a bell that is an eventfd: it can be rung only.
+class EventBell final : public scheduler::Bell {
+ public:
+  explicit EventBell(wire::Fd fd) : fd_(std::move(fd)) {}
+  void Ring() override;
+  uint64_t Ticket() override { return 0; }
+  void Wait(uint64_t, std::chrono::nanoseconds) override {}
+
+ private:
+  const wire::Fd fd_;
+};
+
+struct GrantSharePage {
+  static constexpr uint32_t kMagic = 0x52475748;  // "HWGR"
+  static constexpr uint32_t kVersion = 1;
+
+  // hawserd, before the worker starts.
+  alignas(64) uint32_t magic;
+  uint32_t version;
+  uint32_t size;  ///< Bytes of this struct.
+  // hawserd, at any time.
+  alignas(64) std::atomic<uint32_t> tenants;  ///< That have had work lately, this worker's among them.
+
+  scheduler::GrantPage page;
+  alignas(64) FutexWords submit;  ///< Wakes whoever waits to submit.
+  alignas(64) FutexWords alarm;   ///< Wakes whoever ends what runs uncounted.
+};
+
+/// A mapped page. Movable; unmaps at the end.
+class GrantShare {
+ public:
+  /// hawserd: a fresh page.
+  static wire::Result<GrantShare> Create();
+  /// Worker: the page behind this descriptor, which stays the caller's.
+  static wire::Result<GrantShare> Attach(int fd);
+  GrantShare() = default;
+  GrantShare(GrantShare&& other) noexcept { *this = std::move(other); }
+  GrantShare& operator=(GrantShare&& other) noexcept;
+  ~GrantShare();
+
+  /// hawserd's descriptor, to give to the worker; -1 after CloseDescriptor() and in a worker.
+  int fd() const { return fd_.get(); }
+  void CloseDescriptor() { fd_.Reset(); }
+
+  bool valid() const { return page_ != nullptr; }
+  GrantSharePage* page() const { return page_; }
+
+ private:
+  wire::Fd fd_;
+  GrantSharePage* page_ = nullptr;
+};
+
+}  // namespace hawser::server
+
+#endif  // HAWSER_SERVER_GRANTS_GRANT_SHARE_H_

@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the configuration says about sharing the devices' time: [scheduler].
+#ifndef HAWSER_SERVER_SCHEDULER_SETTINGS_H_
+#define HAWSER_SERVER_SCHEDULER_SETTINGS_H_
+
+#include <cstdint>
+#include <map>
+#include <string>
+
+namespace hawser::server {
+
+struct SchedulerSettings {
+  /// The policy that means no scheduler.
+  static constexpr const char* kNone = "none";
+
+  std::string policy = "fair";  ///< A built-in policy, a plugin's path, or kNone.
+  /// For the policy, as it documents them; hawser_host.cfg() answers from here.
+  std::map<std::string, std::string> settings;
+  /// After so long without anybody else's work a tenant counts as alone.
+  uint64_t alone_after_ms = 100;
+  /// A device that finishes nothing for so long while others wait has a runaway kernel, whose worker is ended; 0:
+  /// never.
+  uint64_t max_unit_ms = 10'000;
+  /// A policy that leaves a tenant with work unserved for so long is replaced by `fair`; 0: never.
+  uint64_t starvation_ms = 1000;
+};
+
+}  // namespace hawser::server
+
+#endif  // HAWSER_SERVER_SCHEDULER_SETTINGS_H_

@@ -1,0 +1,119 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "server/worker/grant_gate.h"
+
+#include <time.h>
+
+#include <algorithm>
+#include <chrono>
+#include <utility>
+
+#include "hawser/policy.h"
+
+namespace hawser::server {
+
+using scheduler::GateMode;
+
+namespace {
+
+// Looked at without an alarm as often as this; for an alarm that was lost with whoever rang it.
+constexpr std::chrono::seconds kLongestSleep{10};
+// How often the end of a launch that is just under way is looked for: drivers take microseconds to take one.
+constexpr std::chrono::microseconds kBetweenLooks{20};
+
+uint64_t Now() {
+  return static_cast<uint64_t>(
+      std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::steady_clock::now().time_since_epoch())
+          .count());
+}
+
+}  // namespace
+
+GrantGate::GrantGate(GrantShare share, wire::Fd bell)
+    : share_(std::move(share)),
+      page_(share_.page()),
+      scheduler_(std::move(bell)),
+      submit_bell_(page_->submit),
+      alarm_(page_->alarm),
+      gate_(page_->page, scheduler_, submit_bell_),
+      thread_([this] { WatchAlarm(); }) {}
+
+GrantGate::~GrantGate() {
+  Cancel();
+  thread_.join();
+}
+
+void GrantGate::SetDrain(std::function<void()> drain) {
+  // After a drain that is under way: it uses what its owner is about to take apart.
+  const std::lock_guard<std::mutex> lock(drain_mutex_);
+  drain_ = std::move(drain);
+}
+
+bool GrantGate::BeginOpenSlowly(uint64_t word) {
+  open_word_ = kNone;
+  if (scheduler::ModeOf(word) == GateMode::kOpen) {
+    const std::unique_lock<std::mutex> lock(submit_, std::try_to_lock);
+    if (lock.owns_lock() && (held_ || gate_.TryEnter(0))) {
+      held_ = true;
+      open_word_ = word;
+      return true;
+    }
+  }
+  launching_.store(false, std::memory_order_release);
+  return false;
+}
+
+void GrantGate::WatchAlarm() {
+  for (;;) {
+    const uint64_t ticket = alarm_.Ticket();
+    if (cancelled_) return;
+    const uint64_t word = page_->page.word.load(std::memory_order_seq_cst);
+    if (!held_ || scheduler::ModeOf(word) == GateMode::kOpen) {
+      alarm_.Wait(ticket, kLongestSleep);
+      continue;
+    }
+    // Whoever begins from here on sees that the grant is gone.
+    while (launching_.load(std::memory_order_seq_cst) && !cancelled_) std::this_thread::sleep_for(kBetweenLooks);
+    {
+      const std::lock_guard<std::mutex> lock(drain_mutex_);
+      if (drain_ && !cancelled_) drain_();
+    }
+    held_ = false;
+    gate_.Leave(0, 0);
+  }
+}
+
+uint64_t GrantGate::UnitNs() const {
+  const uint64_t word = page_->page.word.load(std::memory_order_relaxed);
+  if (scheduler::ModeOf(word) == GateMode::kOpen) return 0;
+  // Before the first grant: likely nobody else is there.
+  if (scheduler::EpochOf(word) == 0) return Tenants() > 1 ? kDefaultUnitNs : kWhole;
+  const uint64_t unit = page_->page.unit_ns.load(std::memory_order_relaxed);
+  static_assert(kWhole == HAWSER_UNIT_WHOLE);
+  return unit == 0 ? kDefaultUnitNs : unit;
+}
+
+uint32_t GrantGate::Tenants() const { return std::max(1u, page_->tenants.load(std::memory_order_relaxed)); }
+
+bool GrantGate::TryEnter(uint64_t estimated_ns) {
+  const std::unique_lock<std::mutex> lock(submit_, std::try_to_lock);
+  return lock.owns_lock() && !cancelled_ && gate_.TryEnter(estimated_ns);
+}
+
+bool GrantGate::Enter(uint64_t estimated_ns) {
+  const std::lock_guard<std::mutex> lock(submit_);
+  if (cancelled_) return false;
+  scheduler::GateDemand demand;
+  demand.pending_ns = estimated_ns;
+  demand.oldest_arrival_ns = Now();
+  return gate_.Enter(estimated_ns, demand, std::chrono::hours(24 * 365));
+}
+
+void GrantGate::Leave(uint64_t estimated_ns, uint64_t measured_ns) { gate_.Leave(estimated_ns, measured_ns); }
+
+void GrantGate::Cancel() {
+  cancelled_ = true;
+  gate_.Cancel();
+  alarm_.Ring();
+}
+
+}  // namespace hawser::server

@@ -1,0 +1,185 @@
+// SPDX-License-Identifier: Apache-2.0
+// hawserd's scheduler with workers that are threads of the test.
+#include <gtest/gtest.h>
+#include <poll.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <atomic>
+#include <map>
+#include <memory>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "server/grants/grant_scheduler.h"
+#include "server/worker/grant_gate.h"
+
+namespace hawser::server {
+namespace {
+
+using wire::Fd;
+
+template <typename Value>
+Value Take(wire::Result<Value> result) {
+  if (!result.ok()) ADD_FAILURE() << result.status().text();
+  return std::move(*result);
+}
+
+TEST(GrantShareTest, BothSidesSeeOnePage) {
+  GrantShare ours = Take(GrantShare::Create());
+  GrantShare theirs = Take(GrantShare::Attach(ours.fd()));
+  ours.page()->page.word = 77;
+  EXPECT_EQ(theirs.page()->page.word, 77u);
+  EXPECT_EQ(::ftruncate(ours.fd(), 1), -1);  // A worker cannot cut it off under hawserd.
+}
+
+TEST(GrantShareTest, RefusesWhatIsNoPage) {
+  EXPECT_FALSE(GrantShare::Attach(-1).ok());
+  const Fd other(::memfd_create("other", MFD_CLOEXEC));
+  EXPECT_NE(GrantShare::Attach(other.get()).status().text().find("of one build"), std::string::npos);
+  ASSERT_EQ(::ftruncate(other.get(), sizeof(GrantSharePage)), 0);
+  EXPECT_NE(GrantShare::Attach(other.get()).status().text().find("another version"), std::string::npos);
+}
+
+TEST(FutexBellTest, ARingAfterTheTicketEndsTheWait) {
+  FutexWords words{};
+  FutexBell bell(words);
+  const uint64_t ticket = bell.Ticket();
+  std::thread ringer([&] { bell.Ring(); });
+  while (bell.Ticket() == ticket) bell.Wait(ticket, std::chrono::hours(1));
+  ringer.join();
+  bell.Wait(ticket, std::chrono::hours(1));  // Does not wait: the ticket is old.
+  EXPECT_EQ(words.waiters, 0u);
+}
+
+TEST(DoorbellsTest, HearsEveryWorkerAndItself) {
+  Doorbells bells;
+  ASSERT_TRUE(bells.Open().ok());
+  EventBell first(Take(bells.Add(1))), second(Take(bells.Add(2)));
+  for (int i = 0; i < 3; ++i) {
+    for (scheduler::Bell* bell : {static_cast<scheduler::Bell*>(&first), static_cast<scheduler::Bell*>(&second),
+                                  static_cast<scheduler::Bell*>(&bells)}) {
+      bell->Ring();
+      bells.Wait(0, std::chrono::hours(1));
+    }
+  }
+  bells.Remove(1);
+  first.Ring();  // Nobody hears it, and nobody minds.
+  second.Ring();
+  bells.Wait(0, std::chrono::hours(1));
+}
+
+/// A worker: the descriptors as a process would get them, behind its gate.
+std::unique_ptr<GrantGate> Work(GrantScheduler& scheduler, uint64_t session, const std::string& tenant) {
+  GrantDescriptors descriptors = Take(scheduler.Prepare(session));
+  GrantShare share = Take(GrantShare::Attach(descriptors.page.get()));
+  scheduler.SessionStarted(session, tenant);
+  return std::make_unique<GrantGate>(std::move(share), std::move(descriptors.bell));
+}
+
+std::vector<SchedulerNotice> AwaitNotices(GrantScheduler& scheduler, SchedulerNotice::Kind kind) {
+  for (;;) {
+    pollfd poll{scheduler.notices_fd(), POLLIN, 0};
+    ::poll(&poll, 1, -1);
+    std::vector<SchedulerNotice> notices = scheduler.TakeNotices();
+    std::erase_if(notices, [kind](const SchedulerNotice& notice) { return notice.kind != kind; });
+    if (!notices.empty()) return notices;
+  }
+}
+
+TEST(GrantSchedulerTest, TenantsTakeTurns) {
+  auto scheduler = Take(GrantScheduler::Start({}));
+  scheduler->SetShare("a", {.weight = 100});
+  scheduler->SetShare("b", {.weight = 300});
+  auto a = Work(*scheduler, 1, "a"), b = Work(*scheduler, 2, "b");
+  EXPECT_EQ(a->Tenants(), 2u);
+  std::atomic<int> on_device{0}, overlaps{0};
+  const auto run = [&](GrantGate& gate, int index) {
+    constexpr uint64_t kUnit = 400'000;
+    for (int i = 0; i < 200; ++i) {
+      // Alone in between, also as a unit.
+      if (!gate.Enter(kUnit)) return;
+      const int bit = 1 << index;
+      if ((on_device.fetch_or(bit) & ~bit) != 0) ++overlaps;
+      std::this_thread::yield();
+      on_device.fetch_and(~bit);
+      gate.Leave(kUnit, kUnit);
+    }
+  };
+  std::thread first([&] { run(*a, 0); }), second([&] { run(*b, 1); });
+  first.join();
+  second.join();
+  EXPECT_EQ(overlaps, 0);
+  EXPECT_EQ(scheduler->SessionUse(1)->used_ns, 200u * 400'000);
+  EXPECT_EQ(scheduler->SessionUse(2)->used_ns, 200u * 400'000);
+  EXPECT_FALSE(scheduler->SessionUse(3));
+  scheduler->SessionEnded(1);
+  EXPECT_EQ(b->Tenants(), 1u);
+  scheduler->SessionEnded(2);
+}
+
+TEST(GrantSchedulerTest, WhoeverIsAloneIsDrainedForTheNext) {
+  auto scheduler = Take(GrantScheduler::Start({.alone_after_ms = 0}));
+  auto a = Work(*scheduler, 1, "a"), b = Work(*scheduler, 2, "b");
+  std::atomic<bool> drained{false};
+  a->SetDrain([&] { drained = true; });
+  ASSERT_TRUE(a->Enter(100));  // Asks for the first grant, as a first launch does.
+  a->Leave(100, 100);
+  ASSERT_TRUE(a->BeginOpen());
+  a->EndOpen();
+  EXPECT_FALSE(drained);
+  ASSERT_TRUE(b->Enter(100));
+  EXPECT_TRUE(drained);
+  EXPECT_FALSE(a->BeginOpen());
+  b->Leave(100, 100);
+  a->SetDrain(nullptr);
+  scheduler->SessionEnded(1);
+  scheduler->SessionEnded(2);
+}
+
+TEST(GrantSchedulerTest, ARunawayIsNamed) {
+  auto scheduler = Take(GrantScheduler::Start({.max_unit_ms = 20}));
+  auto runaway = Work(*scheduler, 1, "a"), harmless = Work(*scheduler, 2, "a"), waiting = Work(*scheduler, 3, "b");
+  ASSERT_TRUE(runaway->Enter(100));  // And never leaves.
+  std::thread waits([&] {
+    EXPECT_TRUE(waiting->Enter(100));
+    waiting->Leave(100, 100);
+  });
+  const std::vector<SchedulerNotice> notices = AwaitNotices(*scheduler, SchedulerNotice::Kind::kRunaway);
+  ASSERT_EQ(notices.size(), 1u);
+  EXPECT_EQ(notices[0].sessions, std::vector<uint64_t>{1});
+  EXPECT_NE(notices[0].text.find("tenant a"), std::string::npos) << notices[0].text;
+  scheduler->SessionEnded(1);  // As when its worker was killed.
+  waits.join();
+  scheduler->SessionEnded(2);
+  scheduler->SessionEnded(3);
+}
+
+TEST(GrantSchedulerTest, PoliciesChangeWhileItRuns) {
+  auto scheduler = Take(GrantScheduler::Start({}));
+  EXPECT_EQ(scheduler->Policy(), "fair");
+  const std::vector<std::string> policies = scheduler->Policies();
+  EXPECT_EQ(policies.size(), 9u);
+  EXPECT_EQ(policies.front(), "fair");
+  for (const std::string& name : policies) {
+    EXPECT_TRUE(scheduler->SetPolicy(name).ok());
+    EXPECT_EQ(scheduler->Policy(), name);
+  }
+  EXPECT_EQ(scheduler->SetPolicy("nonsense").code(), wire::Code::kInvalid);
+  EXPECT_EQ(scheduler->SetPolicy("none").code(), wire::Code::kRefused);
+  EXPECT_EQ(scheduler->Policy(), policies.back());
+  EXPECT_FALSE(GrantScheduler::Start({.policy = "nonsense"}).ok());
+}
+
+TEST(GrantSchedulerTest, ASessionThatNeverStartedLeavesNothing) {
+  auto scheduler = Take(GrantScheduler::Start({}));
+  ASSERT_TRUE(scheduler->Prepare(1).ok());
+  EXPECT_TRUE(scheduler->SessionUse(1));
+  scheduler->SessionEnded(1);
+  EXPECT_FALSE(scheduler->SessionUse(1));
+}
+
+}  // namespace
+}  // namespace hawser::server

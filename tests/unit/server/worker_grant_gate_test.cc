@@ -1,0 +1,185 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <gtest/gtest.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <condition_variable>
+#include <memory>
+#include <mutex>
+#include <thread>
+
+#include "scheduler/grant/door.h"
+#include "server/worker/grant_gate.h"
+
+namespace hawser::server {
+namespace {
+
+using scheduler::Grant;
+
+template <typename Value>
+Value Take(wire::Result<Value> result) {
+  if (!result.ok()) ADD_FAILURE() << result.status().text();
+  return std::move(*result);
+}
+
+/// The gate of a worker, and the scheduler's side of its page in the test's hands.
+class GrantGateTest : public ::testing::Test {
+ protected:
+  GrantGateTest() : ours_(Take(GrantShare::Create())) {
+    GrantShare theirs = Take(GrantShare::Attach(ours_.fd()));
+    submit_ = std::make_unique<FutexBell>(ours_.page()->submit);
+    alarm_ = std::make_unique<FutexBell>(ours_.page()->alarm);
+    door_ = std::make_unique<scheduler::BasicDoor<std::atomic>>(ours_.page()->page, *submit_, alarm_.get());
+    bell_ = wire::Fd(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
+    gate_ = std::make_unique<GrantGate>(std::move(theirs), wire::Fd(::dup(bell_.get())));
+    gate_->SetDrain([this] { Drain(); });
+  }
+  ~GrantGateTest() override {
+    LetDrain();
+    gate_->SetDrain(nullptr);
+  }
+
+  void Open() { door_->Give({Grant::Kind::kOpen, ++epoch_, 0, UINT64_MAX, LaunchGate::kWhole}); }
+  void Slice(uint64_t slice_ns) { door_->Give({Grant::Kind::kSlice, ++epoch_, slice_ns, slice_ns, 250'000}); }
+  bool Launch() {
+    if (!gate_->BeginOpen()) return false;
+    gate_->EndOpen();
+    return true;
+  }
+  uint64_t pieces() const { return scheduler::PiecesOf(ours_.page()->page.active.load()); }
+  void AwaitDrained() {
+    while (!door_->Drained()) std::this_thread::yield();
+  }
+
+  void Drain() {
+    std::unique_lock<std::mutex> lock(mutex_);
+    ++drains_;
+    launching_at_drain_ = launching_;
+    changed_.notify_all();
+    changed_.wait(lock, [this] { return may_drain_; });
+  }
+  void AwaitDrain() {
+    std::unique_lock<std::mutex> lock(mutex_);
+    changed_.wait(lock, [this] { return drains_ > 0; });
+  }
+  void LetDrain() {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    may_drain_ = true;
+    changed_.notify_all();
+  }
+
+  GrantShare ours_;
+  std::unique_ptr<FutexBell> submit_, alarm_;
+  std::unique_ptr<scheduler::BasicDoor<std::atomic>> door_;
+  wire::Fd bell_;
+  uint64_t epoch_ = 0;
+
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  int drains_ = 0;
+  bool may_drain_ = false;
+  bool launching_ = false, launching_at_drain_ = false;
+  std::unique_ptr<GrantGate> gate_;
+};
+
+TEST_F(GrantGateTest, IsClosedBeforeTheFirstGrant) {
+  EXPECT_FALSE(Launch());
+  EXPECT_FALSE(gate_->TryEnter(100));
+  EXPECT_EQ(gate_->UnitNs(), LaunchGate::kWhole);  // Nobody else is there.
+  ours_.page()->tenants = 2;
+  EXPECT_EQ(gate_->UnitNs(), GrantGate::kDefaultUnitNs);
+  EXPECT_EQ(gate_->Tenants(), 2u);
+}
+
+TEST_F(GrantGateTest, AloneAllLaunchesAreOnePiece) {
+  Open();
+  for (int i = 0; i < 100; ++i) ASSERT_TRUE(Launch());
+  EXPECT_EQ(pieces(), 1u);
+  EXPECT_EQ(gate_->UnitNs(), 0u);
+  EXPECT_TRUE(door_->HasWork());
+}
+
+TEST_F(GrantGateTest, ADrainFreesTheDevice) {
+  Open();
+  ASSERT_TRUE(Launch());
+  door_->Revoke();
+  AwaitDrain();
+  EXPECT_FALSE(Launch());
+  EXPECT_FALSE(door_->Drained());
+  LetDrain();
+  AwaitDrained();
+  EXPECT_EQ(pieces(), 0u);
+  // And all anew.
+  Open();
+  EXPECT_TRUE(Launch());
+  EXPECT_EQ(pieces(), 1u);
+}
+
+TEST_F(GrantGateTest, NothingIsDrainedWhereNothingWasLaunched) {
+  Open();
+  door_->Revoke();
+  EXPECT_TRUE(door_->Drained());
+  Open();
+  ASSERT_TRUE(Launch());
+  EXPECT_EQ(drains_, 0);
+}
+
+TEST_F(GrantGateTest, ADrainWaitsForTheLaunchThatIsUnderWay) {
+  LetDrain();
+  for (int i = 0; i < 200; ++i) {
+    Open();
+    // The executor launches until the grant is gone.
+    std::thread executor([this] {
+      while (gate_->BeginOpen()) {
+        {
+          const std::lock_guard<std::mutex> lock(mutex_);
+          launching_ = true;
+        }
+        std::this_thread::yield();
+        {
+          const std::lock_guard<std::mutex> lock(mutex_);
+          launching_ = false;
+        }
+        gate_->EndOpen();
+      }
+    });
+    while (pieces() == 0) std::this_thread::yield();
+    door_->Revoke();
+    AwaitDrained();
+    executor.join();
+    EXPECT_FALSE(launching_at_drain_);
+  }
+  EXPECT_EQ(drains_, 200);
+}
+
+TEST_F(GrantGateTest, AUnitWaitsForItsSlice) {
+  std::thread lane([this] {
+    EXPECT_TRUE(gate_->Enter(1000));
+    gate_->Leave(1000, 900);
+  });
+  while (!door_->HasWork()) std::this_thread::yield();
+  // It rang before it slept, or is about to.
+  uint64_t rings = 0;
+  while (::read(bell_.get(), &rings, sizeof(rings)) != sizeof(rings)) std::this_thread::yield();
+  EXPECT_FALSE(Launch());  // Does not wait for the lane.
+  Slice(5000);
+  lane.join();
+  EXPECT_EQ(ours_.page()->page.used_ns, 900u);
+  EXPECT_EQ(gate_->UnitNs(), 250'000u);
+  EXPECT_FALSE(Launch());  // A slice is no open grant.
+  EXPECT_TRUE(gate_->TryEnter(100));
+  gate_->Leave(100, 100);
+}
+
+TEST_F(GrantGateTest, CancelEndsAllWaits) {
+  std::thread lane([this] { EXPECT_FALSE(gate_->Enter(1000)); });
+  while (!door_->HasWork()) std::this_thread::yield();
+  gate_->Cancel();
+  lane.join();
+  EXPECT_FALSE(gate_->Enter(1000));
+  EXPECT_FALSE(door_->HasWork());
+}
+
+}  // namespace
+}  // namespace hawser::server
