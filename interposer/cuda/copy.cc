@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "interposer/cuda/graph_memory.h"
+#include "interposer/cuda/heap_staging.h"
 
 namespace hawser::cu {
 namespace {
@@ -54,6 +55,9 @@ CUresult CopyToDevice(StreamCommand& command, CUdeviceptr to, const void* from, 
   if (heap != guest::Session::kNoHeap) return CopyHeap(command, to, heap, size, /*to_heap=*/false, mode);
   const HostRegion region = HostRegion::Linear(const_cast<void*>(from), size);
   if (command.capturing()) return CaptureWrite(command, to, region);
+  if (size > command.session()->inline_limit() && HeapStaging::usable()) {
+    return HeapStaging::Get().Write(command, to, region.base, size);
+  }
   cuda::Write message;
   message.address = to;
   message.size = size;
@@ -77,7 +81,9 @@ CUresult CopyFromDevice(StreamCommand& command, void* to, CUdeviceptr from, size
   message.size = size;
   const bool wait = mode == CopyMode::kSynchronous || !IsPinned(to);
   const uint64_t mark = Mirrors::Get().Mark();
-  CUresult error = SendRead(command, message, region, wait);
+  const bool staged = wait && size > command.session()->inline_limit() && HeapStaging::usable();
+  CUresult error =
+      staged ? HeapStaging::Get().Read(command, region.base, from, size) : SendRead(command, message, region, wait);
   if (error == CUDA_SUCCESS && wait) error = AwaitLandings(LandingsBefore(command.stream()));
   if (error != CUDA_SUCCESS || !wait) return error;
   error = TakePending(command.context());

@@ -1,8 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // Memory, code, launches, streams and events: the same program locally and remotely.
+#include <algorithm>
 #include <atomic>
 #include <cstring>
+#include <numeric>
 #include <thread>
+#include <vector>
 
 #include "tests/integration/cuda_fixture.h"
 
@@ -55,7 +58,7 @@ TEST_F(CudaTest, AddsVectors) {
 }
 
 TEST_F(CudaTest, CopiesOfEverySizeArriveWhole) {
-  constexpr size_t kMost = 9u << 20;
+  constexpr size_t kMost = 21u << 20;
   CUdeviceptr memory = 0;
   HAWSER_CU(cuMemAlloc(&memory, kMost));
   std::vector<unsigned char> out(kMost), back(kMost);
@@ -87,6 +90,36 @@ TEST_F(CudaTest, SourceMayBeReusedOnceACopyHasReturned) {
     HAWSER_CU(cuMemcpyDtoH(back.data(), memory, kSize));
     for (const uint32_t value : back) ASSERT_EQ(value, round);
   }
+}
+
+TEST_F(CudaTest, ThreadsCopyLargeMemoryAtOnce) {
+  constexpr size_t kSize = (5u << 20) + 12;
+  constexpr uint32_t kThreads = 4;
+  std::vector<std::thread> threads;
+  std::vector<int> wrong(kThreads, -1);
+  for (uint32_t number = 0; number < kThreads; ++number) {
+    threads.emplace_back([&, number] {
+      CUdeviceptr memory = 0;
+      CUstream stream = nullptr;
+      if (cuCtxSetCurrent(context_) != CUDA_SUCCESS || cuMemAlloc(&memory, kSize) != CUDA_SUCCESS) return;
+      if (cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING) != CUDA_SUCCESS) return;
+      std::vector<uint32_t> data(kSize / 4), back(kSize / 4);
+      int bad = 0;
+      for (uint32_t round = 0; round < 4; ++round) {
+        std::iota(data.begin(), data.end(), number * 1000000 + round);
+        bad += cuMemcpyHtoDAsync(memory, data.data(), kSize, stream) != CUDA_SUCCESS;
+        std::fill(data.begin(), data.end(), 0);
+        bad += cuMemcpyDtoHAsync(back.data(), memory, kSize, stream) != CUDA_SUCCESS;
+        bad += cuStreamSynchronize(stream) != CUDA_SUCCESS;
+        std::iota(data.begin(), data.end(), number * 1000000 + round);
+        bad += data != back;
+      }
+      bad += cuStreamDestroy(stream) != CUDA_SUCCESS || cuMemFree(memory) != CUDA_SUCCESS;
+      wrong[number] = bad;
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_EQ(wrong, std::vector<int>(kThreads, 0));
 }
 
 TEST_F(CudaTest, SetsMemory) {

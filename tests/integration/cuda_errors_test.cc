@@ -76,6 +76,10 @@ TEST_F(CudaErrors, CopiesOutsideOfAllocationsAreRefused) {
   std::vector<char> data(4096);
   EXPECT_NE(cuMemcpyDtoH(data.data(), memory, 4096), CUDA_SUCCESS);
   EXPECT_NE(cuMemcpyDtoH(data.data(), 0x1234, 16), CUDA_SUCCESS);
+  // Also where much is copied, which takes another way; and a later copy knows nothing of it.
+  std::vector<char> large(3u << 20);
+  EXPECT_NE(cuMemcpyDtoH(large.data(), memory, large.size()), CUDA_SUCCESS);
+  HAWSER_CU(cuMemcpyDtoH(large.data(), memory, 1024));
 }
 
 TEST_F(CudaErrors, NotReadyIsNoError) {
