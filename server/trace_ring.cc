@@ -25,14 +25,14 @@ void TraceRing::Record(TraceRingKind kind, uint32_t track, uint64_t begin_ns, ui
       !slot.mark.compare_exchange_strong(mark, kBusy, std::memory_order_relaxed)) {
     return;
   }
-  // Whoever sees a new word also sees that the old mark is gone.
-  std::atomic_thread_fence(std::memory_order_release);
-  slot.begin_ns.store(begin_ns, std::memory_order_relaxed);
-  slot.end_ns.store(end_ns, std::memory_order_relaxed);
-  slot.kind_track.store(uint64_t{static_cast<uint32_t>(kind)} << 32 | track, std::memory_order_relaxed);
+  // Whoever sees a new word also sees that the old mark is gone: each word is a release. (Not one fence for all of
+  // them: ThreadSanitizer knows none.)
+  slot.begin_ns.store(begin_ns, std::memory_order_release);
+  slot.end_ns.store(end_ns, std::memory_order_release);
+  slot.kind_track.store(uint64_t{static_cast<uint32_t>(kind)} << 32 | track, std::memory_order_release);
   std::array<uint64_t, kNameWords> words{};
   std::memcpy(words.data(), name.data(), std::min(name.size(), kNameBytes));
-  for (size_t i = 0; i < kNameWords; ++i) slot.name[i].store(words[i], std::memory_order_relaxed);
+  for (size_t i = 0; i < kNameWords; ++i) slot.name[i].store(words[i], std::memory_order_release);
   slot.mark.store(number + 1, std::memory_order_release);
 }
 
@@ -55,12 +55,11 @@ uint64_t TraceReader::Prepare(const TraceRing& ring) {
 bool TraceReader::Read(const TraceRing& ring, uint64_t number, TraceRingEvent* event) {
   const TraceRing::Slot& slot = ring.slots_[number % TraceRing::kSlots];
   if (slot.mark.load(std::memory_order_acquire) != number + 1) return false;
-  event->begin_ns = slot.begin_ns.load(std::memory_order_relaxed);
-  event->end_ns = slot.end_ns.load(std::memory_order_relaxed);
-  const uint64_t kind_track = slot.kind_track.load(std::memory_order_relaxed);
+  event->begin_ns = slot.begin_ns.load(std::memory_order_acquire);
+  event->end_ns = slot.end_ns.load(std::memory_order_acquire);
+  const uint64_t kind_track = slot.kind_track.load(std::memory_order_acquire);
   std::array<uint64_t, TraceRing::kNameWords> words;
-  for (size_t i = 0; i < words.size(); ++i) words[i] = slot.name[i].load(std::memory_order_relaxed);
-  std::atomic_thread_fence(std::memory_order_acquire);
+  for (size_t i = 0; i < words.size(); ++i) words[i] = slot.name[i].load(std::memory_order_acquire);
   if (slot.mark.load(std::memory_order_relaxed) != number + 1) return false;
   const auto kind = static_cast<uint32_t>(kind_track >> 32);
   if (kind < static_cast<uint32_t>(TraceRingKind::kKernel) || kind > static_cast<uint32_t>(TraceRingKind::kCopy)) {
