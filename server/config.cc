@@ -245,6 +245,8 @@ void ReadCuda(Section section, Config* config) {
 
 void ReadScheduler(Section section, SchedulerSettings* scheduler) {
   section.String("policy", &scheduler->policy);
+  section.Bool("isolated", &scheduler->isolated);
+  section.String("policy_host", &scheduler->policy_host);
   section.Number("alone_after_ms", &scheduler->alone_after_ms, 0, 3'600'000);
   section.Number("max_unit_ms", &scheduler->max_unit_ms, 0, 3'600'000);
   section.Number("starvation_ms", &scheduler->starvation_ms, 0, 3'600'000);

@@ -33,8 +33,6 @@ constexpr const char* kSymbol = "hawser_policy_entry_v1";
 /// Version 1.0 ended here; nothing shorter can be.
 constexpr size_t kFirstSize = offsetof(hawser_policy, dump) + sizeof(hawser_policy::dump);
 
-bool IsPath(const std::string& name) { return name.find('/') != std::string::npos || name.ends_with(".so"); }
-
 }  // namespace
 
 const std::vector<BuiltinPolicy>& BuiltinPolicies() {
@@ -85,6 +83,10 @@ Result<BegunPolicy> PolicyLibrary::Begin(const hawser_host& host) const {
 }
 
 PolicyLibrary PolicyLibrary::Fair() { return Of("fair", hawser_policy_entry_fair); }
+
+bool PolicyLibrary::IsPath(const std::string& name) {
+  return name.find('/') != std::string::npos || name.ends_with(".so");
+}
 
 Result<PolicyLibrary> PolicyLibrary::Find(const std::string& name_or_path) {
   if (IsPath(name_or_path)) return Open(name_or_path);

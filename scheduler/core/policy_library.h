@@ -62,6 +62,8 @@ class PolicyLibrary {
   /// constructors: only load what you would run. kInvalid says what is wrong with the file or the name.
   static wire::Result<PolicyLibrary> Find(const std::string& name_or_path);
   static wire::Result<PolicyLibrary> Open(const std::string& path);
+  /// Whether Find() takes it for a path.
+  static bool IsPath(const std::string& name);
   static PolicyLibrary Fair();
   /// For tests: a policy that is a function of this program.
   static PolicyLibrary Of(std::string name, PolicyEntry entry);

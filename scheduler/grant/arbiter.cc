@@ -101,6 +101,7 @@ bool ArbiterThread::IsActive(DoorId id) {
 void ArbiterThread::Configure(TenantId id, TenantConfig config) {
   const std::lock_guard<std::mutex> lock(mutex_);
   arbiter_.scheduler().Configure(id, std::move(config), clock_());
+  bell_.Ring();  // It may be held now, or released.
 }
 
 std::vector<TenantStatus> ArbiterThread::Tenants() {

@@ -5,7 +5,10 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <chrono>
 #include <utility>
+
+#include "scheduler/isolated/isolation.h"
 
 namespace hawser::server {
 
@@ -26,7 +29,9 @@ Status GrantScheduler::Open(const SchedulerSettings& settings) {
   if (Status status = bells_.Open(); !status.ok()) return status;
   notices_ = Fd(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
   if (!notices_.valid()) return Status::FromErrno("cannot create the scheduler's eventfd");
-  Result<PolicyLibrary> library = PolicyLibrary::Find(settings.policy);
+  isolated_ = settings.isolated;
+  policy_host_ = settings.policy_host;
+  Result<PolicyLibrary> library = FindPolicy(settings.policy);
   if (!library.ok()) return library.status();
   scheduler::SchedulerOptions options;
   options.policy.settings = settings.settings;
@@ -39,6 +44,15 @@ Status GrantScheduler::Open(const SchedulerSettings& settings) {
 }
 
 GrantScheduler::~GrantScheduler() = default;
+
+Result<PolicyLibrary> GrantScheduler::FindPolicy(const std::string& name) const {
+  if (!isolated_ || !PolicyLibrary::IsPath(name)) return PolicyLibrary::Find(name);
+  scheduler::IsolationOptions options;
+  options.program = policy_host_;
+  // The event loop waits for it; workers and the scheduler's thread do not.
+  options.load_deadline = std::chrono::seconds(2);
+  return scheduler::OpenIsolated(name, options);
+}
 
 void GrantScheduler::OnEvent(const PolicyEvent& event) {
   const uint64_t one = 1;
@@ -104,7 +118,7 @@ Status GrantScheduler::SetPolicy(const std::string& name) {
                   "a running scheduler cannot be taken away; write policy = \"none\" under [scheduler] "
                   "and start the server anew");
   }
-  Result<PolicyLibrary> library = PolicyLibrary::Find(name);
+  Result<PolicyLibrary> library = FindPolicy(name);
   if (!library.ok()) return library.status();
   return arbiter_->Use(*library);
 }

@@ -62,11 +62,14 @@ class GrantScheduler final : public SchedulerControl {
 
   GrantScheduler() = default;
   wire::Status Open(const SchedulerSettings& settings);
+  wire::Result<scheduler::PolicyLibrary> FindPolicy(const std::string& name) const;
   void OnEvent(const scheduler::PolicyEvent& event);
   static scheduler::TenantConfig ConfigOf(const std::string& name, const TenantShare& share);
   void ForgetSome();
   void TellCount();
 
+  bool isolated_ = false;
+  std::string policy_host_;
   Doorbells bells_;
   wire::Fd notices_;
   mutable std::mutex events_mutex_;

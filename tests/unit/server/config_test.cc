@@ -65,6 +65,16 @@ device = "soft"
 driver = "/opt/libcuda.so.1"
 cache = "/var/cache/h"
 cache_size = "3MiB"
+[scheduler]
+policy = "/opt/mine.so"
+isolated = true
+policy_host = "/opt/hawser-policy-host"
+alone_after_ms = 50
+max_unit_ms = 2000
+starvation_ms = 0
+[scheduler.settings]
+slice_us = 1000
+colour = "blue"
 [tenants.alice]
 uid = [1000, 1001]
 device_memory = "1GiB"
@@ -96,6 +106,13 @@ max_sessions = 5
   EXPECT_EQ(config.cuda_driver, "/opt/libcuda.so.1");
   EXPECT_EQ(config.cuda_cache, "/var/cache/h");
   EXPECT_EQ(config.cuda_cache_size, 3u << 20);
+  EXPECT_EQ(config.scheduler.policy, "/opt/mine.so");
+  EXPECT_TRUE(config.scheduler.isolated);
+  EXPECT_EQ(config.scheduler.policy_host, "/opt/hawser-policy-host");
+  EXPECT_EQ(config.scheduler.alone_after_ms, 50u);
+  EXPECT_EQ(config.scheduler.max_unit_ms, 2000u);
+  EXPECT_EQ(config.scheduler.starvation_ms, 0u);
+  EXPECT_EQ(config.scheduler.settings, (std::map<std::string, std::string>{{"slice_us", "1000"}, {"colour", "blue"}}));
   ASSERT_EQ(config.tenants.size(), 2u);
   EXPECT_EQ(config.tenants[0].name, "alice");
   EXPECT_EQ(config.tenants[0].uids, (std::vector<uid_t>{1000, 1001}));

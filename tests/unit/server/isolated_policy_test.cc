@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: Apache-2.0
+// A plugin in a process of its own decides for hawserd's scheduler, and crashes.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <poll.h>
+
+#include <atomic>
+#include <memory>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "server/grants/grant_scheduler.h"
+#include "server/worker/grant_gate.h"
+
+namespace hawser::server {
+namespace {
+
+using ::testing::HasSubstr;
+
+std::unique_ptr<GrantGate> Work(GrantScheduler& scheduler, uint64_t session, const std::string& tenant) {
+  auto descriptors = scheduler.Prepare(session);
+  EXPECT_TRUE(descriptors.ok());
+  auto share = GrantShare::Attach(descriptors->page.get());
+  EXPECT_TRUE(share.ok());
+  scheduler.SessionStarted(session, tenant);
+  return std::make_unique<GrantGate>(std::move(*share), std::move(descriptors->bell));
+}
+
+/// Two tenants that take turns with half a millisecond each; every launch must come to its end.
+void TakeTurns(GrantScheduler& scheduler) {
+  auto a = Work(scheduler, 1, "a"), b = Work(scheduler, 2, "b");
+  const auto run = [](GrantGate& gate) {
+    for (int i = 0; i < 200; ++i) {
+      ASSERT_TRUE(gate.Enter(500'000));
+      std::this_thread::yield();
+      gate.Leave(500'000, 500'000);
+    }
+  };
+  std::thread first([&] { run(*a); }), second([&] { run(*b); });
+  first.join();
+  second.join();
+  EXPECT_EQ(scheduler.SessionUse(1)->used_ns, 200u * 500'000);
+  EXPECT_EQ(scheduler.SessionUse(2)->used_ns, 200u * 500'000);
+  scheduler.SessionEnded(1);
+  scheduler.SessionEnded(2);
+}
+
+SchedulerSettings Isolated(const std::string& plugin) {
+  return {.policy = plugin, .isolated = true, .policy_host = HAWSER_POLICY_HOST};
+}
+
+TEST(IsolatedPolicyTest, Decides) {
+  auto scheduler = GrantScheduler::Start(Isolated(HAWSER_POLICY_DIRECTORY "/drr.so"));
+  ASSERT_TRUE(scheduler.ok()) << scheduler.status().text();
+  EXPECT_EQ((*scheduler)->Policy(), "drr");
+  TakeTurns(**scheduler);
+  // A built-in one stays in this process; a plugin comes from another again.
+  EXPECT_TRUE((*scheduler)->SetPolicy("rr").ok());
+  EXPECT_TRUE((*scheduler)->SetPolicy(HAWSER_POLICY_DIRECTORY "/drr.so").ok());
+  TakeTurns(**scheduler);
+}
+
+TEST(IsolatedPolicyTest, ItsCrashAndItsHangAreTold) {
+  for (const auto& [plugin, says] : {std::pair{"crash", "killed by signal 11 (SIGSEGV) in select()"},
+                                     std::pair{"spin", "did not answer within 100 ms in select()"}}) {
+    auto scheduler = GrantScheduler::Start(Isolated(HAWSER_BAD_POLICY_DIRECTORY "/bad_" + std::string(plugin) + ".so"));
+    ASSERT_TRUE(scheduler.ok()) << scheduler.status().text();
+    TakeTurns(**scheduler);
+    EXPECT_EQ((*scheduler)->Policy(), "fair");
+    std::string told;
+    for (const SchedulerNotice& notice : (*scheduler)->TakeNotices()) {
+      if (notice.kind == SchedulerNotice::Kind::kWarning) told += notice.text + "\n";
+    }
+    // On a machine that is very busy any callback may be late; then that is what it says.
+    EXPECT_THAT(told, ::testing::AnyOf(HasSubstr(says), HasSubstr("did not answer within 100 ms in")));
+    EXPECT_THAT(told, HasSubstr("fair takes over"));
+  }
+}
+
+TEST(IsolatedPolicyTest, IsRefusedWithTheReason) {
+  EXPECT_THAT(GrantScheduler::Start(Isolated("/nowhere/mine.so")).status().text(), HasSubstr("cannot be loaded"));
+  SchedulerSettings settings = Isolated(HAWSER_POLICY_DIRECTORY "/drr.so");
+  settings.policy_host = "/nowhere/hawser-policy-host";
+  EXPECT_THAT(GrantScheduler::Start(settings).status().text(), HasSubstr("cannot start '/nowhere/hawser-policy-host'"));
+}
+
+}  // namespace
+}  // namespace hawser::server
