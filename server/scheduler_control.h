@@ -33,9 +33,10 @@ class SchedulerControl {
  public:
   /// Device time of one session, nanoseconds.
   struct Use {
-    uint64_t used_ns = 0;      ///< Since the session began.
+    uint64_t used_ns = 0;      ///< Since the session began, as far as it was measured.
     uint64_t pending_ns = 0;   ///< Estimated length of what waits to be submitted.
     uint64_t inflight_ns = 0;  ///< Estimated length of what the device has.
+    bool measured = true;      ///< Now; false while its tenant is alone.
   };
   virtual ~SchedulerControl() = default;
 

@@ -106,7 +106,7 @@ void Server::NoteBegin(Session& session, const WorkerSettings& settings, const C
 void Server::NoteEnd(const Session& session) {
   const admin::SessionState last = Describe(session);
   TenantLedger::Totals used{last.commands, last.bytes_up, last.bytes_down, std::nullopt};
-  if (last.device_time) used.device_ns = last.device_time->used_ns;
+  if (const auto use = scheduler_->SessionUse(session.id); use && use->used_ns != 0) used.device_ns = use->used_ns;
   ledger_.Add(session.tenant, used);
   scheduler_->SessionEnded(session.id);
   if (control_ != nullptr) control_->traces().SessionEnded(session.id);
@@ -128,7 +128,7 @@ admin::SessionState Server::Describe(const Session& session) const {
   state.bytes_down = page.bytes_down();
   state.kernels = page.kernels.Read();
   state.device_memory = page.device_memory.load(std::memory_order_relaxed);
-  if (const auto use = scheduler_->SessionUse(session.id)) {
+  if (const auto use = scheduler_->SessionUse(session.id); use && use->measured) {
     state.device_time = admin::DeviceTime{use->used_ns, use->pending_ns, use->inflight_ns};
   }
   return state;

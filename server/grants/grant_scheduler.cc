@@ -206,6 +206,8 @@ std::optional<SchedulerControl::Use> GrantScheduler::SessionUse(uint64_t session
   use.used_ns = page.used_ns.load(std::memory_order_relaxed);
   use.pending_ns = page.pending_ns.load(std::memory_order_relaxed);
   use.inflight_ns = scheduler::EstimateOf(page.active.load(std::memory_order_relaxed));
+  const uint64_t word = page.word.load(std::memory_order_relaxed);
+  use.measured = scheduler::EpochOf(word) != 0 && scheduler::ModeOf(word) != scheduler::GateMode::kOpen;
   return use;
 }
 

@@ -109,7 +109,7 @@ TEST_F(AdminCommandsTest, TopPrintsOnceWithoutATerminal) {
   ASSERT_TRUE(guest);
   Ran ran = Hawser({"top", "--once", "--interval", "0.1"});
   EXPECT_EQ(ran.status, 0) << ran.output;
-  EXPECT_THAT(ran.output, HasSubstr("policy none   sessions 1/"));
+  EXPECT_THAT(ran.output, HasSubstr("policy fair   sessions 1/"));
   EXPECT_THAT(ran.output, HasSubstr(OwnTenant()));
   EXPECT_THAT(ran.output, HasSubstr("running"));
   EXPECT_THAT(ran.output, Not(HasSubstr("\x1b"))) << "no terminal, no control sequences";

@@ -100,7 +100,8 @@ TEST_F(AdminTest, TellsAboutTheServer) {
   ASSERT_EQ(status.listeners_size(), 2);
   EXPECT_EQ(status.listeners(0).uri(), "unix:" + daemon_->socket_path());
   EXPECT_EQ(status.listeners(1).transport(), "tcp");
-  EXPECT_EQ(status.policy().name(), "none");
+  EXPECT_EQ(status.policy().name(), "fair");
+  EXPECT_EQ(status.policy().available_size(), 9);
   EXPECT_EQ(status.max_sessions(), 7u);
   EXPECT_EQ(status.sessions(), 0u);
 }
@@ -128,7 +129,7 @@ TEST_F(AdminTest, ListsSessionsAsTheyAre) {
   EXPECT_GE(sessions[0].bytes_up(), 5 * sizeof(wire::FrameHeader));
   EXPECT_GT(sessions[0].bytes_down(), 5 * sizeof(wire::FrameHeader));
   EXPECT_THAT(sessions[0].peer(), HasSubstr("uid " + std::to_string(::getuid())));
-  EXPECT_FALSE(sessions[0].has_gpu_ns()) << "without a scheduler nobody measures it";
+  EXPECT_FALSE(sessions[0].has_gpu_ns()) << "nothing ran, so nothing was measured";
   EXPECT_EQ(sessions[1].tenant(), "lab");
   EXPECT_EQ(sessions[1].transport(), "tcp");
   EXPECT_EQ(sessions[1].program(), "bad??[2Jname");
@@ -244,6 +245,33 @@ TEST_F(AdminTest, RefusesWhatIsWrongInWords) {
   stop.set_reason(std::string(201, 'r'));
   client_->Call(&Stub::StopSession, stop, &status);
   EXPECT_EQ(status.error_code(), StatusCode::INVALID_ARGUMENT);
+  pb::SetPolicyRequest policy;
+  policy.set_name("nonsense");
+  client_->Call(&Stub::SetPolicy, policy, &status);
+  EXPECT_EQ(status.error_code(), StatusCode::INVALID_ARGUMENT);
+  policy.set_name("none");
+  client_->Call(&Stub::SetPolicy, policy, &status);
+  EXPECT_EQ(status.error_code(), StatusCode::FAILED_PRECONDITION);
+  EXPECT_THAT(status.error_message(), HasSubstr("start the server anew"));
+}
+
+TEST_F(AdminTest, SetsThePolicy) {
+  Start("[scheduler]\npolicy = \"rr\"\nsettings = { slice_us = 4000 }\n");
+  EXPECT_EQ(client_->Call(&Stub::GetStatus, {}).policy().name(), "rr");
+  auto guest = Join(*daemon_, Over(Transport::kShm));
+  ASSERT_TRUE(guest);
+  pb::SetPolicyRequest policy;
+  policy.set_name("drr");
+  EXPECT_EQ(client_->Call(&Stub::SetPolicy, policy).name(), "drr");
+  EXPECT_EQ(client_->Call(&Stub::GetStatus, {}).policy().name(), "drr");
+  EXPECT_TRUE(daemon_->WaitForLog("an operator set the policy drr in place of rr"));
+  Work(*guest, 1);
+}
+
+TEST_F(AdminTest, WithoutASchedulerThereIsNoPolicy) {
+  Start("[scheduler]\npolicy = \"none\"\n");
+  EXPECT_EQ(client_->Call(&Stub::GetStatus, {}).policy().name(), "none");
+  grpc::Status status;
   pb::SetPolicyRequest policy;
   policy.set_name("fair");
   client_->Call(&Stub::SetPolicy, policy, &status);
