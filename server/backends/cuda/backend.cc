@@ -56,6 +56,8 @@ CudaBackend::~CudaBackend() {
       (void)ReleaseObject({}, release);
     }
   }
+  loader_.reset();
+  loaded_.clear();
   sharing_.reset();
   waits_.reset();
   objects_.reset();

@@ -8,6 +8,7 @@
 //   driver threads    host functions: gates at which a stream waits for the guest (gate.h).
 //   turns', units' and the builder's thread  when others want the device too: launches that wait for their turn, are
 //                     measured, and are made ready to run in parts (turns.h, units.h, sliced_kernels.h).
+//   loader thread     compiles and loads modules (module_loader.h); answers from there.
 //   bulk threads      (the worker's) call back when a transfer is over.
 // Lock order: Waits' locks, then the driver's, then the worker's. Gates, StagingPool and EventPool are leaves.
 //
@@ -37,6 +38,7 @@
 #include "server/backends/cuda/gate.h"
 #include "server/backends/cuda/image_store.h"
 #include "server/backends/cuda/memory_map.h"
+#include "server/backends/cuda/module_loader.h"
 #include "server/backends/cuda/objects.h"
 #include "server/backends/cuda/sharing.h"
 #include "server/backends/cuda/split_settings.h"
@@ -46,6 +48,8 @@
 #include "server/worker_settings.h"
 
 namespace hawser::server::cuda_backend {
+
+class JitOptions;  // modules.cc
 
 class CudaBackend final : public cuda::Handler, public SessionBackend {
  public:
@@ -295,6 +299,13 @@ class CudaBackend final : public cuda::Handler, public SessionBackend {
 
   // ------------------------------------------------------------------ modules (modules.cc)
   struct Assembled;
+  struct Load;
+  void RunLoad(Load& load);
+  /// Answers that a module cannot be loaded. Any thread.
+  void FailLoad(const cuda::Call& call, int32_t status, const std::string& text, const JitOptions* options);
+  /// The loader's: a module for the executor to take, before the guest hears of it.
+  void Hand(wire::Id id, Module module);
+  void AdoptLoaded();
   int32_t Assemble(const wire::ListView<cuda::ImageEntry>& entries, Assembled* assembled, uint32_t first_index,
                    std::vector<uint32_t>* missing);
   int32_t DescribeFunction(CUfunction function, bool is_kernel, std::vector<uint32_t>* offsets,
@@ -404,6 +415,11 @@ class CudaBackend final : public cuda::Handler, public SessionBackend {
   bool ending_ = false;                        ///< With news_mutex_.
   std::string device_name_;
   std::unique_ptr<Sharing> sharing_;
+
+  std::mutex loaded_mutex_;
+  std::vector<std::pair<wire::Id, Module>> loaded_;  ///< By the loader's thread, guarded by loaded_mutex_.
+  std::atomic<bool> has_loaded_{false};
+  std::unique_ptr<ModuleLoader> loader_;  ///< Null: nothing was loaded yet.
 
   std::mutex faults_mutex_;
   std::unordered_map<CUcontext, wire::Id> context_names_;

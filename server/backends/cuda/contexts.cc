@@ -208,6 +208,10 @@ int32_t CudaBackend::CreateContext(const cuda::Call& call, const cuda::CreateCon
 void CudaBackend::EndContext(wire::Id id, Context& context,
                              CUresult (*end)(const DriverTable& driver, const Context& context)) {
   gates_.OpenAll(context.native);
+  if (loader_ != nullptr) {
+    loader_->Drain();
+    AdoptLoaded();
+  }
   if (EnterNative(context.native) == 0) (void)driver_.cuCtxSynchronize();
   waits_->Drain(context.native);
   if (sharing_ != nullptr) {

@@ -108,6 +108,8 @@ int32_t CudaBackend::Submit(const cuda::Call& call, const Place& at, wire::Id co
 
 SessionBackend::Outcome CudaBackend::ExecuteNow(const wire::FrameHeader& header, wire::Bytes payload,
                                                 std::string* error) {
+  if (has_loaded_.load(std::memory_order_acquire)) [[unlikely]]
+    AdoptLoaded();
   const cuda::Outcome outcome = cuda::Dispatch(header, payload, *this, error);
   return {.malformed = outcome.result != cuda::DispatchResult::kDone,
           .status = outcome.status,

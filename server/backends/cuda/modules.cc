@@ -57,6 +57,8 @@ bool IsPlainOption(uint32_t option) {
   }
 }
 
+}  // namespace
+
 /// Options of a load or a link, with buffers for what the compiler says.
 class JitOptions {
  public:
@@ -99,6 +101,8 @@ class JitOptions {
   std::vector<CUjit_option> options_;
   std::vector<void*> values_;
 };
+
+namespace {
 
 class Linker {
  public:
@@ -293,74 +297,129 @@ int32_t CudaBackend::UploadImage(const cuda::Call& call, const cuda::UploadImage
   return 0;
 }
 
+/// A load on its way through the loader's thread.
+struct CudaBackend::Load {
+  cuda::Call call;
+  wire::Id id;
+  CUdevice device = 0;
+  Assembled assembled;
+  std::unique_ptr<JitOptions> options;
+  Module module;
+};
+
 int32_t CudaBackend::LoadModule(const cuda::Call& call, const cuda::LoadModule& message) {
-  cuda::ModuleInfo reply;
   const auto fail = [&](int32_t status) {
-    // Nobody else reads the reason: into the compiler's log with it, and into ours.
-    const std::string text = reason_;
-    reason_.clear();
-    if (!text.empty()) Log("info", "a module cannot be loaded: " + text);
-    reply.status = status;
-    if (reply.error_log.empty()) reply.error_log = text;
-    Reply(call, reply);
+    FailLoad(call, status, std::exchange(reason_, {}), nullptr);
     return 0;
   };
   int32_t status = 0;
-  CUdevice device = AnyDevice();
+  auto load = std::make_shared<Load>();
+  load->call = call;
+  load->id = message.module;
+  load->device = AnyDevice();
   if (message.context) {
     const Context* context = Enter(message.context, &status);
     if (context == nullptr) return fail(status);
-    device = context->device;
+    load->device = context->device;
   } else if (driver_.cuLibraryLoadData == nullptr) {
     return fail(kNotSupported);
   }
-  Assembled assembled;
   std::vector<uint32_t> missing;
-  if (status = Assemble(message.entries, &assembled, 0, &missing); status != 0) return fail(status);
+  if (status = Assemble(message.entries, &load->assembled, 0, &missing); status != 0) return fail(status);
   if (!missing.empty()) {
+    cuda::ModuleInfo reply;
     reply.missing = wire::ArrayView<uint32_t>(missing.data(), missing.size());
     Reply(call, reply);
     return 0;
   }
-  JitOptions options(message.options, message.info_log_size, message.error_log_size);
-  if (!options.good()) return fail(Explain(CUDA_ERROR_INVALID_VALUE, "an option for the compiler is not known"));
-  const auto tell_logs = [&] {
-    reply.info_log = options.info();
-    reply.error_log = options.error();
-  };
-  void* image = assembled.parts.front().bytes.data();
-  std::unique_ptr<Linker> linker;
-  JitOptions no_options({}, 0, 0);
-  JitOptions* load_options = &options;
-  if (assembled.parts.size() > 1) {
-    linker = std::make_unique<Linker>(driver_, &options);
-    for (Assembled::Part& part : assembled.parts) linker->Add(part.type, part.bytes, "part");
-    size_t size = 0;
-    status = linker->Complete(&image, &size);
-    if (status != 0) {
-      tell_logs();
-      return fail(status);
-    }
-    load_options = &no_options;
-  }
-  Module module;
-  module.context = message.context;
+  load->options = std::make_unique<JitOptions>(message.options, message.info_log_size, message.error_log_size);
+  if (!load->options->good()) return fail(Explain(CUDA_ERROR_INVALID_VALUE, "an option for the compiler is not known"));
+  load->module.context = message.context;
   auto code = std::make_shared<ModuleCode>();
   std::string option_text;
   message.options.ForEach([&](const cuda::JitOption& option) {
     code->options.emplace_back(static_cast<CUjit_option>(option.option), option.value);
     option_text += std::to_string(option.option) + "=" + std::to_string(option.value) + " ";
   });
-  code->hash = slicing::ProgramHash(assembled.hash, option_text);
-  if (assembled.parts.size() == 1 && assembled.parts.front().is_ptx) {
-    const Assembled::Part& only = assembled.parts.front();
+  code->hash = slicing::ProgramHash(load->assembled.hash, option_text);
+  if (load->assembled.parts.size() == 1 && load->assembled.parts.front().is_ptx) {
+    const Assembled::Part& only = load->assembled.parts.front();
     code->text = std::make_shared<cuda_slicing::ModuleText>(only.stored, only.type == CU_JIT_INPUT_FATBINARY);
   }
-  module.code = std::move(code);
+  load->module.code = std::move(code);
+  // Its name is taken from now on. A guest that uses it before the answer hears so.
+  Module placeholder;
+  placeholder.error = CUDA_ERROR_NOT_READY;
+  placeholder.context = message.context;
+  if (status = Keep(message.module, std::move(placeholder)); status != 0) return fail(status);
+  if (loader_ == nullptr) loader_ = std::make_unique<ModuleLoader>(&driver_);
+  loader_->Post(current_, [this, load] { RunLoad(*load); });
+  return 0;
+}
+
+void CudaBackend::FailLoad(const cuda::Call& call, int32_t status, const std::string& text, const JitOptions* options) {
+  // Nobody else reads the reason: into the compiler's log with it, and into ours.
+  if (!text.empty()) Log("info", "a module cannot be loaded: " + text);
+  cuda::ModuleInfo reply;
+  reply.status = status;
+  if (options != nullptr) {
+    reply.info_log = options->info();
+    reply.error_log = options->error();
+  }
+  if (reply.error_log.empty()) reply.error_log = text;
+  Reply(call, reply);
+}
+
+void CudaBackend::Hand(wire::Id id, Module module) {
+  const std::lock_guard<std::mutex> lock(loaded_mutex_);
+  loaded_.emplace_back(id, std::move(module));
+  has_loaded_.store(true, std::memory_order_release);
+}
+
+void CudaBackend::AdoptLoaded() {
+  std::vector<std::pair<wire::Id, Module>> loaded;
+  {
+    const std::lock_guard<std::mutex> lock(loaded_mutex_);
+    loaded.swap(loaded_);
+    has_loaded_.store(false, std::memory_order_relaxed);
+  }
+  for (auto& [id, module] : loaded) {
+    Module* placeholder = objects_->Table<Module>().Find(id);
+    if (placeholder == nullptr || placeholder->error != CUDA_ERROR_NOT_READY) continue;  // Released meanwhile.
+    if (module.error != 0) {
+      objects_->Table<Module>().Erase(id);
+    } else {
+      *placeholder = std::move(module);
+    }
+  }
+}
+
+/// The loader's thread.
+void CudaBackend::RunLoad(Load& load) {
+  JitOptions& options = *load.options;
+  Module& module = load.module;
+  const auto fail = [&](int32_t status) {
+    Note(module.context, static_cast<CUresult>(status));
+    Module failed;
+    failed.error = status;
+    Hand(load.id, std::move(failed));
+    FailLoad(load.call, status, {}, &options);
+  };
+  void* image = load.assembled.parts.front().bytes.data();
+  std::unique_ptr<Linker> linker;
+  JitOptions no_options({}, 0, 0);
+  JitOptions* load_options = &options;
+  if (load.assembled.parts.size() > 1) {
+    linker = std::make_unique<Linker>(driver_, &options);
+    for (Assembled::Part& part : load.assembled.parts) linker->Add(part.type, part.bytes, "part");
+    size_t size = 0;
+    if (const CUresult linked = linker->Complete(&image, &size); linked != CUDA_SUCCESS) return fail(linked);
+    load_options = &no_options;
+  }
   CUresult result = CUDA_SUCCESS;
   CUmodule native_module = nullptr;
   CUlibrary native_library = nullptr;
-  if (message.context) {
+  if (module.context) {
     result = driver_.cuModuleLoadDataEx(&native_module, image, load_options->count(), load_options->options(),
                                         load_options->values());
     if (result == CUDA_SUCCESS) module.module = OwnedModule(&driver_, native_module);
@@ -369,11 +428,7 @@ int32_t CudaBackend::LoadModule(const cuda::Call& call, const cuda::LoadModule& 
                                        load_options->count(), nullptr, nullptr, 0);
     if (result == CUDA_SUCCESS) module.library = OwnedLibrary(&driver_, native_library);
   }
-  tell_logs();
-  if (result != CUDA_SUCCESS) {
-    Note(message.context, result);
-    return fail(result);
-  }
+  if (result != CUDA_SUCCESS) return fail(result);
   // Its kernels.
   std::vector<CUfunction> functions;
   unsigned count = 0;
@@ -407,17 +462,16 @@ int32_t CudaBackend::LoadModule(const cuda::Call& call, const cuda::LoadModule& 
     texts[i].name = name;
     const bool described =
         functions.size() <= kDescribed && DescribeFunction(functions[i], is_library, &texts[i].offsets, &texts[i].sizes,
-                                                           &texts[i].attributes, device) == 0;
+                                                           &texts[i].attributes, load.device) == 0;
     kernels.push_back(texts[i].View(described));
   }
+  cuda::ModuleInfo reply;
+  reply.info_log = options.info();
+  reply.error_log = options.error();
   reply.kernels = wire::ListView<cuda::KernelInfo>(std::span<const cuda::KernelInfo>(kernels));
   reply.all_kernels = !functions.empty() && kernels.size() == functions.size() ? 1 : 0;
-  if (status = Keep(message.module, std::move(module)); status != 0) {
-    reply.kernels = {};
-    return fail(status);
-  }
-  Reply(call, reply);
-  return 0;
+  Hand(load.id, std::move(module));
+  Reply(load.call, reply);
 }
 
 int32_t CudaBackend::DescribeKernel(const cuda::Call& call, const cuda::DescribeKernel& message) {

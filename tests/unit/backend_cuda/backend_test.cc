@@ -5,6 +5,7 @@
 #include <cstring>
 #include <filesystem>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "tests/unit/backend_cuda/session.h"
@@ -448,6 +449,78 @@ TEST(CudaBackend, ImagesAreNotBelieved) {
   const auto reply = session.Ask<cuda::ModuleInfo>(empty);
   EXPECT_EQ(reply->status, CUDA_ERROR_NO_BINARY_FOR_GPU);
   EXPECT_NE(reply->error_log.find("sm_90"), std::string_view::npos) << reply->error_log;
+}
+
+TEST(CudaBackend, OthersGoOnWhileAModuleIsLoaded) {
+  Session session;
+  const wire::Id context = session.NewContext();
+  const std::string text = "slow";
+  cuda::UploadImage upload;
+  upload.hash = wire::Sha256Of(wire::AsBytes(text));
+  upload.size = text.size();
+  upload.data = wire::AsBytes(text);
+  ASSERT_EQ(session.Do(upload), 0);
+  cuda::ImageEntry entry;
+  entry.form = 2;
+  entry.kind = 1;
+  entry.size = text.size();
+  entry.hash = upload.hash;
+  cuda::LoadModule load;
+  load.module = session.NewId(Handle::kModule);
+  load.context = context;
+  load.entries = wire::ListView<cuda::ImageEntry>(std::span<const cuda::ImageEntry>(&entry, 1));
+  const uint64_t loading = session.Start(load);
+  // Another thread of the guest.
+  const uint64_t memory = session.NewMemory(context, 64);
+  EXPECT_NE(memory, 0u);
+  EXPECT_EQ(session.Synchronize(context), 0);
+  cuda::GetFunction early;
+  early.function = session.NewId(Handle::kFunction);
+  early.module = load.module;
+  early.name = "add";
+  EXPECT_EQ(session.Do(early), CUDA_ERROR_NOT_READY) << "used before the answer";
+  cuda::LoadModule again = load;
+  const auto taken = session.Ask<cuda::ModuleInfo>(again);
+  EXPECT_EQ(taken->status, CUDA_ERROR_INVALID_VALUE) << "the name is taken";
+  session.driver.Unblock();
+  const auto loaded = session.Answer<cuda::ModuleInfo>(loading);
+  EXPECT_EQ(loaded->status, 0);
+  EXPECT_EQ(loaded->kernels.size(), 3u);
+  const wire::Id function = session.NewFunction(load.module, "add");
+  EXPECT_EQ(session.last().status, 0);
+  EXPECT_TRUE(function);
+}
+
+TEST(CudaBackend, AContextEndsWhileItsModuleIsLoaded) {
+  Session session;
+  const wire::Id context = session.NewContext();
+  const std::string text = "slow";
+  cuda::UploadImage upload;
+  upload.hash = wire::Sha256Of(wire::AsBytes(text));
+  upload.size = text.size();
+  upload.data = wire::AsBytes(text);
+  ASSERT_EQ(session.Do(upload), 0);
+  cuda::ImageEntry entry;
+  entry.form = 2;
+  entry.kind = 1;
+  entry.size = text.size();
+  entry.hash = upload.hash;
+  cuda::LoadModule load;
+  load.module = session.NewId(Handle::kModule);
+  load.context = context;
+  load.entries = wire::ListView<cuda::ImageEntry>(std::span<const cuda::ImageEntry>(&entry, 1));
+  const uint64_t loading = session.Start(load);
+  std::thread device([&] { session.driver.Unblock(); });
+  cuda::Release release;
+  release.object = context;
+  EXPECT_EQ(session.Do(release), 0);
+  device.join();
+  EXPECT_EQ(session.Answer<cuda::ModuleInfo>(loading)->status, 0);
+  cuda::GetFunction late;
+  late.function = session.NewId(Handle::kFunction);
+  late.module = load.module;
+  late.name = "add";
+  EXPECT_EQ(session.Do(late), CUDA_ERROR_INVALID_HANDLE) << "it ended with its context";
 }
 
 TEST(CudaBackend, RegionsGoBothWays) {

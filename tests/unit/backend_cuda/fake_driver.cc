@@ -212,7 +212,8 @@ struct FakeCalls {
     std::string text(static_cast<const char*>(image), 4);
     if (text.substr(1, 3) != "\xED\x55\xBA") text = static_cast<const char*>(image);
     if (text == "bad") return CUDA_ERROR_INVALID_PTX;
-    const std::lock_guard<std::mutex> lock(fake->mutex_);
+    std::unique_lock<std::mutex> lock(fake->mutex_);
+    if (text == "slow") fake->changed_.wait(lock, [] { return fake->unblocked_; });
     fake->images_.push_back(text);
     *module = reinterpret_cast<CUmodule>(uintptr_t{0x88});
     return CUDA_SUCCESS;

@@ -4,7 +4,7 @@
 //   add(u64 pointer, u32 count, u32 value)   adds to each 32-bit element
 //   fault()                                  breaks the context with CUDA_ERROR_ILLEGAL_ADDRESS
 //   block()                                  runs until FakeDriver::Unblock()
-// and the variable "counter" of 64 bytes.
+// and the variable "counter" of 64 bytes. The image "bad" is refused; loading "slow" takes until FakeDriver::Unblock().
 #ifndef HAWSER_TESTS_UNIT_BACKEND_CUDA_FAKE_DRIVER_H_
 #define HAWSER_TESTS_UNIT_BACKEND_CUDA_FAKE_DRIVER_H_
 
