@@ -4,8 +4,8 @@
 #include <cstring>
 
 #include "interposer/core/log.h"
-#include "interposer/cuda/sha256.h"
 #include "proto/facts/fatbin.h"
+#include "wire/sha256.h"
 
 namespace hawser::cu {
 namespace {
@@ -40,7 +40,7 @@ void ImageOffer::Add(uint32_t form, uint32_t kind, uint32_t group, uint32_t sm, 
   entry.sm = sm;
   entry.flags = flags;
   entry.size = bytes.size();
-  entry.hash = Sha256::Of(bytes);
+  entry.hash = wire::Sha256Of(bytes);
   entries_.push_back(entry);
   bytes_.push_back(bytes);
 }

@@ -6,7 +6,7 @@
 #include <cstring>
 #include <vector>
 
-#include "interposer/cuda/sha256.h"
+#include "wire/sha256.h"
 
 namespace hawser::cu {
 namespace {
@@ -49,7 +49,7 @@ TEST(ImageOfferTest, OffersPtxAsItIs) {
   EXPECT_EQ(offer.entries()[0].form, 2u);
   EXPECT_EQ(offer.entries()[0].kind, 1u);
   EXPECT_EQ(offer.entries()[0].size, sizeof(kPtx));  // With its zero byte.
-  EXPECT_EQ(offer.entries()[0].hash, Sha256::Of(wire::AsBytes(kPtx, sizeof(kPtx))));
+  EXPECT_EQ(offer.entries()[0].hash, wire::Sha256Of(wire::AsBytes(kPtx, sizeof(kPtx))));
 }
 
 TEST(ImageOfferTest, OffersEachEntryOfAFatbinWithItsHeader) {
