@@ -97,14 +97,22 @@ class Guest:
             raise Failure(f"{self.tenant.name}'s program did not end in time") from None
         for reader in self.readers:
             reader.join(5)
+        self._close()
         if status != 0:
             raise Failure(f"{self.tenant.name}'s program ended with {status}: {''.join(self.errors)[-2000:]}")
         return json.loads(self.output)
+
+    def _close(self):
+        self.process.stdout.close()
+        self.process.stderr.close()
 
     def stop(self):
         if self.process.poll() is None:
             self.process.kill()
             self.process.wait()
+            for reader in self.readers:
+                reader.join(5)
+            self._close()
 
 
 class Sampler:
@@ -115,7 +123,7 @@ class Sampler:
         env["HAWSER_SERVER"] = uri
         env.pop("HAWSER_ADMIN", None)
         self.process = subprocess.Popen([hawser, "top", "--json", "--interval", "0.1"], env=env,
-                                        stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+                                        stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
         self.lines, self.first = [], threading.Event()
         self.reader = threading.Thread(target=self._read, daemon=True)
         self.reader.start()
@@ -131,6 +139,7 @@ class Sampler:
             self.process.terminate()
         self.process.wait()
         self.reader.join(5)
+        self.process.stdout.close()
 
     def counters(self, tenants, start_ns):
         """Name: [(ms since the start, device time in ms)], or None where the server does not measure it."""
@@ -163,12 +172,11 @@ class Stage:
         shutil.rmtree(self.cache, ignore_errors=True)
 
     def _configuration(self, policy, tenants, settings):
-        env = {**self.worker_env, "POCL_CACHE_DIR": f"{self.cache}/pocl"}
-        if policy != "none":
-            env |= {"HAWSER_OPENCL_SPLIT": "gate", "HAWSER_OPENCL_SPLIT_HISTORY": f"{self.cache}/{{tenant}}.speeds"}
-        lines = ["[opencl]", "env = { " + ", ".join(f'{k} = "{v}"' for k, v in env.items()) + " }"]
-        if policy != "none":
-            lines += ["[scheduler]", f'policy = "{policy}"'] + [f"{key} = {value}" for key, value in settings.items()]
+        env = {**self.worker_env, "POCL_CACHE_DIR": f"{self.cache}/pocl", "HAWSER_OPENCL_SPLIT_HISTORY": f"{self.cache}/{{tenant}}.speeds"}
+        lines = ["[opencl]", "env = { " + ", ".join(f'{k} = "{v}"' for k, v in env.items()) + " }",
+                 # The policies that are compared are not all fair, and are to stay.
+                 "[scheduler]", f'policy = "{policy}"', "starvation_ms = 0",
+                 "[scheduler.settings]"] + [f"{key} = {value}" for key, value in settings.items()]
         for number, tenant in enumerate(tenants):
             lines += [f"[tenants.{tenant.name}]", f'token = "{self._token(number)}"', f"weight = {tenant.weight}",
                       f"priority = {tenant.priority}", f"min_share = {tenant.min_share}"]
@@ -202,8 +210,9 @@ class Stage:
                         if "repeat" in tenant.work:
                             command += ["--until", str(until)]
                         guests.append(Guest(command, env, tenant))
-                    for guest in guests:
-                        guest.wait_until("ready", deadline)
+                        # One after the other, so that each prepares alone and nobody owes anything at the start.
+                        guests[-1].wait_until("ready", deadline)
+                        time.sleep(0.12)
                     sampler = Sampler(str(self.hawser), server.uri)
                     sampler.first.wait(10)
                     start_ns = time.clock_gettime_ns(time.CLOCK_MONOTONIC) + 300_000_000

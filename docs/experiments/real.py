@@ -71,6 +71,7 @@ def write_page(out):
             file = out / "real" / f"{device}-{name}.json"
             if file.exists():
                 kept.append(json.loads(file.read_text()))
+    out.mkdir(parents=True, exist_ok=True)
     lines = ["# Scheduling experiments on the real server", "",
              "Written by `docs/experiments/real.py`: ordinary programs (`bench/experiments/`), one for each tenant, with a hawserd of their own, over shared memory.",
              "Workers compute with one thread, so that a core is left to guests and server, as it is beside a GPU. [simulated.md](simulated.md) has the same experiments in virtual time.", ""]
