@@ -30,7 +30,7 @@ ensure_toolkit() {
   say "Fetching the CUDA toolkit's headers and compiler (100 MB, once)"
   mkdir -p "$HAWSER_ROOT/build"
   work=$(mktemp -d "$HAWSER_ROOT/build/toolkit.XXXXXX")
-  if ! python3 -m pip download --quiet --disable-pip-version-check --no-deps --only-binary :all: -d "$work/wheels" \
+  if ! python3 -m pip download --retries 2 --quiet --disable-pip-version-check --no-deps --only-binary :all: -d "$work/wheels" \
     "${toolkit_packages[@]}" >"$work/log" 2>&1 </dev/null; then
     tail -n 10 "$work/log" >&2
     rm -rf "$work"
@@ -66,7 +66,7 @@ ensure_numba() {
   mkdir -p "$HAWSER_ROOT/build/foreign"
   work=$(mktemp -d "$HAWSER_ROOT/build/foreign/numba.XXXXXX")
   # --target: nothing of the system's Python is touched.
-  if python3 -m pip install --quiet --disable-pip-version-check --no-deps --only-binary :all: --no-compile \
+  if python3 -m pip install --retries 2 --quiet --disable-pip-version-check --no-deps --only-binary :all: --no-compile \
     --target "$work/site" "${numba_packages[@]}" >"$work/log" 2>&1 </dev/null; then
     printf '%s\n' "${numba_packages[*]}" >"$work/site/.packages"
     rm -rf "$target"

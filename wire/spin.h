@@ -5,7 +5,9 @@
 
 #include <sched.h>
 
+#include <atomic>
 #include <chrono>
+#include <cstdint>
 
 #include "wire/deadline.h"
 
@@ -20,23 +22,62 @@ inline void CpuPause() {
 #endif
 }
 
+/// Whether other programs want the cores, as far as spins have noticed. A thread that offers its core to others gets it
+/// back after their time slice: milliseconds, where it waited for microseconds, while a thread that sleeps and is woken
+/// is let in at once. So a yield that took long ends the spin, and for a while nobody spins.
+///
+/// Threading: any.
+class Crowd {
+ public:
+  using Clock = std::chrono::steady_clock;
+  /// A yield that takes as long was more than a switch there and back.
+  static constexpr std::chrono::microseconds kLongYield{200};
+  /// How long nobody spins after that.
+  static constexpr std::chrono::milliseconds kRespite{20};
+
+  /// The one of this process.
+  static Crowd& Process() {
+    static Crowd crowd;
+    return crowd;
+  }
+
+  /// One load while nothing was noticed.
+  bool IsHere() const {
+    const int64_t until = until_.load(std::memory_order_relaxed);
+    return until != 0 && Clock::now().time_since_epoch().count() < until;
+  }
+  /// A yield is over. Returns whether it took long.
+  bool Yielded(Clock::time_point began, Clock::time_point ended) {
+    if (ended - began < kLongYield) return false;
+    until_.store((ended + kRespite).time_since_epoch().count(), std::memory_order_relaxed);
+    return true;
+  }
+
+ private:
+  std::atomic<int64_t> until_{0};  ///< 0: nothing was noticed yet.
+};
+
 /// Asks ready() again and again, at most `limit`; returns whether it said yes. Between questions the
 /// core rests for a few pauses, at first for few, because most answers come soon, then for more,
 /// because each question takes a cache line away from whoever is about to write it. Every few
-/// questions the core is offered to other threads: a CPU device may need it. The clock is read rarely.
+/// questions the core is offered to other threads: a CPU device may need it. The clock is read rarely. Gives up at once
+/// where the cores are wanted by others.
 template <typename Ready>
-bool SpinUntil(std::chrono::nanoseconds limit, Ready ready) {
+bool SpinUntil(std::chrono::nanoseconds limit, Ready ready, Crowd& crowd = Crowd::Process()) {
   constexpr int kMaxPauses = 32;
   constexpr int kRoundsPerYield = 4;
-  constexpr int kRoundsPerClock = 16;
+  if (crowd.IsHere()) return false;
   const Deadline deadline(limit);
   int pauses = 1;
   for (int round = 1;; ++round) {
     for (int i = 0; i < pauses; ++i) CpuPause();
     if (pauses < kMaxPauses) pauses *= 2;
     if (ready()) return true;
-    if (round % kRoundsPerYield == 0) ::sched_yield();
-    if (round % kRoundsPerClock == 0 && deadline.Passed()) return false;
+    if (round % kRoundsPerYield != 0) continue;
+    const Crowd::Clock::time_point began = Crowd::Clock::now();
+    ::sched_yield();
+    const bool crowded = crowd.Yielded(began, Crowd::Clock::now());
+    if (crowded || deadline.Passed()) return ready();
   }
 }
 

@@ -27,6 +27,16 @@ class SetUpTest(unittest.TestCase):
         shutil.copytree(ROOT / "scripts", self.root / "scripts")
         # As if unpacked before, so that nothing is downloaded.
         (self.root / "build/foreign/python-pyopencl-doc/usr/share/doc/python-pyopencl-doc/examples").mkdir(parents=True)
+        # A toolkit is there, and the Python package index cannot be reached.
+        toolkit = self.folder / "toolkit"
+        (toolkit / "bin").mkdir(parents=True)
+        (toolkit / "include").mkdir()
+        (toolkit / "include/cudaTypedefs.h").touch()
+        nvcc = toolkit / "bin/nvcc"
+        nvcc.write_text("#!/bin/sh\necho 'Cuda compilation tools, release 13.0, V13.0.88'\n")
+        nvcc.chmod(0o755)
+        self.command("python3", f"""case "$*" in *"-m pip"*) echo "no network" >&2; exit 1;; esac
+exec {shutil.which("python3")} "$@\"""")
         self.os_release = self.folder / "os-release"
         self.status = self.folder / "status"
         self.status.write_text("1")
@@ -56,7 +66,7 @@ done""")
         environment = {
             "PATH": f"{self.bin}:{os.environ['PATH']}", "HAWSER_UID": uid, "HAWSER_OS_RELEASE": str(self.os_release),
             "HAWSER_DPKG_STATUS": str(self.status), "LOG": str(self.log), "MISSING": str(self.folder / "missing"),
-            "STATUS": str(self.status), "HOME": str(self.folder),
+            "STATUS": str(self.status), "HOME": str(self.folder), "CUDA_PATH": str(self.folder / "toolkit"),
         }
         return subprocess.run([str(self.root / "hawser"), "setup"], env=environment, capture_output=True, text=True,
                               stdin=subprocess.DEVNULL, timeout=60)
@@ -68,6 +78,11 @@ done""")
         result = self.run_setup()
         self.assertEqual(result.returncode, 0, result.stderr)
         self.assertEqual(self.calls(), [])
+
+    def test_without_a_package_index_numba_is_left_out(self):
+        result = self.run_setup()
+        self.assertEqual(result.returncode, 0, result.stderr)
+        self.assertIn("numba-cuda could not be fetched (no network)", result.stdout + result.stderr)
 
     def test_only_what_is_missing_is_installed(self):
         self.missing(["clpeak", "ninja-build"])
