@@ -96,6 +96,10 @@ void CudaBackend::SetServices(const Services& services) {
   split_ = SplitSettings::FromEnvironment(&problem);
   if (!problem.empty()) Log("warning", problem);
   if (services_.launch_gate != nullptr) gate_ = services_.launch_gate;
+  if (split_.refuse != 0) {
+    refusing_gate_ = std::make_unique<RefusingGate>(split_.refuse);
+    gate_ = refusing_gate_.get();
+  }
   gate_->SetDrain([this] { AwaitUnasked(); });
 }
 

@@ -40,6 +40,7 @@
 #include "server/backends/cuda/memory_map.h"
 #include "server/backends/cuda/module_loader.h"
 #include "server/backends/cuda/objects.h"
+#include "server/backends/cuda/refusing_gate.h"
 #include "server/backends/cuda/sharing.h"
 #include "server/backends/cuda/split_settings.h"
 #include "server/backends/cuda/staging.h"
@@ -400,6 +401,7 @@ class CudaBackend final : public cuda::Handler, public SessionBackend {
   // Sharing the device. See gated.cc.
   SplitSettings split_;
   OpenGate open_gate_;
+  std::unique_ptr<RefusingGate> refusing_gate_;
   LaunchGate* gate_ = &open_gate_;
   Deferral deferral_;
   bool deferring_ = false;        ///< deferral_ is not idle.

@@ -25,6 +25,8 @@ class PartSizes {
   PartSizes(const SplitSettings* settings, const LaunchGate* gate, slicing::KernelHistory* history, uint64_t cores)
       : settings_(settings), gate_(gate), history_(history), cores_(cores) {}
 
+  /// False: the settings say how large parts are, whatever they take.
+  bool FromTheGate() const { return settings_->blocks == 0; }
   /// Nanoseconds; 0: not known.
   uint64_t Estimate(const KernelFacts* kernel, uint64_t threads) const;
   /// Whether splitting it would be of any use now. What is not known yet runs whole, and is known then.

@@ -42,10 +42,12 @@ Result<SplitSettings> SplitSettings::Parse(std::string_view text) {
       good = Number<uint64_t>(value, 1, kMostCores, &settings.cores);
     } else if (key == "beta") {
       good = Number<double>(value, 1e-6, kMostBeta, &settings.beta);
+    } else if (key == "refuse") {
+      good = Number<uint64_t>(value, 1, UINT64_MAX, &settings.refuse);
     }
     if (!good) {
       return Status(Code::kInvalid, "HAWSER_CUDA_SPLIT has '" + std::string(word) +
-                                        "'; it is off, gate or blocks=N, then perhaps ,cores=N and ,beta=X");
+                                        "'; it is off, gate or blocks=N, then perhaps ,cores=N, ,beta=X and ,refuse=N");
     }
   }
   return settings;

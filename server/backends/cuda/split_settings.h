@@ -6,6 +6,8 @@
 //                              blocks=N      always, into parts of N blocks: for tests
 //                              ...,cores=N   cores of the device for first rounds; default: 128 x multiprocessors
 //                              ...,beta=X    the factor of paper 004's formula; default 4
+//                              ...,refuse=N  instead of the scheduler's a gate that is never open and refuses each
+//                                            N-th question for a moment: for tests
 //   HAWSER_CUDA_SPLIT_HISTORY  a file where speeds of kernels are kept from run to run; default: none
 #ifndef HAWSER_SERVER_BACKENDS_CUDA_SPLIT_SETTINGS_H_
 #define HAWSER_SERVER_BACKENDS_CUDA_SPLIT_SETTINGS_H_
@@ -23,6 +25,7 @@ struct SplitSettings {
   uint64_t blocks = 0;  ///< Of each part; 0: as the gate says.
   uint64_t cores = 0;   ///< 0: from the device.
   double beta = 4;
+  uint64_t refuse = 0;  ///< 0: the scheduler's gate.
   std::string history;
 
   static wire::Result<SplitSettings> Parse(std::string_view text);

@@ -82,7 +82,7 @@ bool Turns::Give(Turn& turn, uint64_t estimate, bool entered, bool late) {
   }
   const uint64_t low = turn.next_block;
   const uint64_t high = low + sizes_->Blocks(*turn.kernel, turn.launch, all - low);
-  unit.part = true;
+  unit.part = sizes_->FromTheGate();
   unit.threads = (high - low) * turn.launch.block_threads();
   turn.result = units_->Run(std::move(unit), stream,
                             [&] { return turn.launch.RunPart(*driver_, stream, *turn.sliced, low, high); });

@@ -16,6 +16,8 @@ namespace {
 constexpr int kLooks = 40;
 /// A part that takes so many times its estimate waits for something: for blocks that come only in a later part.
 constexpr uint64_t kAlarm = 20;
+/// So many times, one after the other: the device may have been busy otherwise, and a CPU that is one often is.
+constexpr uint32_t kAlarms = 3;
 /// Estimates below are too rough for that.
 constexpr uint64_t kRough = 100'000;
 /// How often at most the history is written.
@@ -99,10 +101,11 @@ void Units::Finish(Unit& unit) {
     } else {
       history_->Learn(unit.kernel->key, unit.threads, length);
     }
-    if (unit.part && unit.estimate != 0 && length / kAlarm > std::max(unit.estimate, kRough) &&
-        !unit.kernel->whole.exchange(true)) {
+    const bool alarming = unit.part && unit.estimate != 0 && length / kAlarm > std::max(unit.estimate, kRough);
+    if (!alarming) unit.kernel->alarms.store(0, std::memory_order_relaxed);
+    if (alarming && unit.kernel->alarms.fetch_add(1) + 1 >= kAlarms && !unit.kernel->whole.exchange(true)) {
       log_("warning", "kernel '" + OneLine(unit.kernel->name.substr(0, 128)) +
-                          "' is split no more: a part of it took more than twenty times as long as it should");
+                          "' is split no more: parts of it took more than twenty times as long as they should");
     }
   }
   if (good && unit.blocks == 0 && TraceRing::Wants(stats_->trace, TraceRingKind::kKernel)) {

@@ -37,7 +37,7 @@ struct Unit {
   bool late = false;      ///< It ran without asking and is to be paid for.
   uint64_t threads = 0;   ///< That it runs.
   uint64_t blocks = 0;    ///< Only to be measured: blocks that end at once.
-  bool part = false;
+  bool part = false;      ///< How long it takes is looked at.
   std::shared_ptr<KernelFacts> kernel;
   uint32_t track = 0;                                ///< In the trace.
   std::shared_ptr<std::atomic<uint32_t>> under_way;  ///< One less when it is over; may be null.

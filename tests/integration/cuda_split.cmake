@@ -1,0 +1,53 @@
+# SPDX-License-Identifier: Apache-2.0
+# CUDA launches that wait for a gate, or run in parts: the same results, and the same behaviour among other commands.
+if(NOT TARGET hawser_cuda OR NOT TARGET hawser_soft_cuda OR NOT TARGET hawser_backend_cuda)
+  return()
+endif()
+
+file(GLOB programs CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/cuda_*_test.cc)
+foreach(program ${programs})
+  get_filename_component(name ${program} NAME_WE)
+  foreach(case split:shm:blocks=1 refused:shm:gate,refuse=2 split_refused:tcp:blocks=3,refuse=3)
+    string(REPLACE ":" ";" case ${case})
+    list(GET case 0 suffix)
+    list(GET case 1 transport)
+    list(GET case 2 setting)
+    add_test(NAME ${name}_${suffix}
+      COMMAND ${HAWSER_PYTHON} ${PROJECT_SOURCE_DIR}/tests/support/with_server.py --build ${PROJECT_BINARY_DIR} --cuda
+              --transport ${transport} --env HAWSER_CUDA_SPLIT=${setting} -- $<TARGET_FILE:${name}>)
+    set_tests_properties(${name}_${suffix} PROPERTIES LABELS integration TIMEOUT 600
+      ENVIRONMENT "${HAWSER_TEST_ENVIRONMENT}")
+  endforeach()
+endforeach()
+
+# What nvcc builds cannot load libraries with a sanitizer.
+if(NOT HAWSER_NVCC OR HAWSER_SANITIZER)
+  message(STATUS "cuda_split_same: not tested, because there is no nvcc or there is a sanitizer")
+  return()
+endif()
+hawser_nvcc_program(cuda_split_kernels SOURCES cuda_split_kernels.cu)
+foreach(transport shm tcp)
+  add_test(NAME cuda_split_same_${transport}
+    COMMAND ${HAWSER_PYTHON} ${CMAKE_CURRENT_SOURCE_DIR}/cuda_split_same.py --build ${PROJECT_BINARY_DIR}
+            --transport ${transport} --settings off gate gate,refuse=2 blocks=1 blocks=3 blocks=7,refuse=3
+            --split places --split matmul --split stride --split histogram --split last_done --split greatest
+            --split reversed --whole counted --whole timed
+            -- ${CMAKE_CURRENT_BINARY_DIR}/cuda_split_kernels)
+  set_tests_properties(cuda_split_same_${transport} PROPERTIES LABELS integration TIMEOUT 600 SKIP_RETURN_CODE 77
+    ENVIRONMENT "${HAWSER_TEST_ENVIRONMENT}")
+endforeach()
+# Programs of others' tests, in parts.
+foreach(name vector_add mandelbrot pipeline driver_api)
+  add_test(NAME cuda_example_${name}_split
+    COMMAND ${HAWSER_PYTHON} ${PROJECT_SOURCE_DIR}/tests/support/cuda_program.py --build ${PROJECT_BINARY_DIR}
+            --way shm --env HAWSER_CUDA_SPLIT=blocks=5,refuse=4
+            --expect ${PROJECT_SOURCE_DIR}/examples/cuda/expected/${name}.txt -- ${PROJECT_BINARY_DIR}/examples/cuda/${name})
+  set_tests_properties(cuda_example_${name}_split PROPERTIES LABELS integration TIMEOUT 300 SKIP_RETURN_CODE 77)
+endforeach()
+foreach(name boxes device faults graphs launches streams symbols textures managed rdc streams_per_thread)
+  add_test(NAME cudart_${name}_split
+    COMMAND ${HAWSER_PYTHON} ${PROJECT_SOURCE_DIR}/tests/support/cuda_program.py --build ${PROJECT_BINARY_DIR}
+            --way shm --env HAWSER_CUDA_SPLIT=blocks=1,refuse=3
+            -- ${CMAKE_CURRENT_BINARY_DIR}/cudart/cudart_${name})
+  set_tests_properties(cudart_${name}_split PROPERTIES LABELS integration TIMEOUT 300 SKIP_RETURN_CODE 77)
+endforeach()
