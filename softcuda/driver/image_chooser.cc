@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "softcuda/driver/image_chooser.h"
 
+#include <charconv>
 #include <cstring>
 #include <optional>
 
@@ -16,6 +17,17 @@ using fatbin::ImageKind;
 using fatbin::Target;
 
 constexpr size_t kMostListed = 8;
+constexpr std::string_view kRegisterOption = " -maxrregcount=";
+
+/// The number behind kRegisterOption; 0: there is none.
+unsigned RegisterWish(std::string_view options) {
+  const size_t at = options.find(kRegisterOption);
+  unsigned wish = 0;
+  if (at == std::string_view::npos) return 0;
+  const std::string_view number = options.substr(at + kRegisterOption.size());
+  (void)std::from_chars(number.data(), number.data() + number.size(), wish);
+  return wish;
+}
 
 /// True when this device can run code for that target.
 bool Runs(const Entry& entry, uint32_t capability) {
@@ -77,6 +89,7 @@ CUresult ChooseFromFatbin(std::span<const std::byte> bytes, uint32_t capability,
       return CUDA_ERROR_INVALID_IMAGE;
     }
     chosen->texts.push_back(std::move(text.value()));
+    chosen->max_registers = RegisterWish(entry.options);
   }
   if (!chosen->description.empty()) chosen->description += ", ";
   chosen->description += best->Describe();
@@ -147,22 +160,31 @@ CUresult ChooseImage(const void* image, uint32_t capability, ChosenImage* chosen
   return chosen->texts.empty() ? CUDA_ERROR_NO_BINARY_FOR_GPU : CUDA_SUCCESS;
 }
 
-std::vector<std::byte> PackLinked(std::span<const std::string> texts, uint32_t capability) {
+std::vector<std::byte> PackLinked(std::span<const std::string> texts, uint32_t capability, unsigned max_registers) {
   constexpr size_t kHeader = 16;
-  constexpr size_t kEntry = 64;
+  constexpr size_t kFields = 64;  // Of an entry, before its options: their place and length, and the text.
+  const std::string options =
+      max_registers != 0 ? std::string(kRegisterOption) + std::to_string(max_registers) + " " : std::string();
+  const size_t entry_bytes = kFields + (options.empty() ? 0 : (8 + options.size() + 1 + 7) / 8 * 8);
   std::vector<std::byte> out(kHeader);
   const auto put = [&out](size_t at, const auto& value) { std::memcpy(out.data() + at, &value, sizeof(value)); };
   for (const std::string& text : texts) {
     const size_t at = out.size();
     const uint64_t stored = (text.size() + 1 + 7) / 8 * 8;
-    out.resize(at + kEntry + stored);
+    out.resize(at + entry_bytes + stored);
     put(at + 0x00, static_cast<uint16_t>(EntryKind::kPtx));
     put(at + 0x02, uint16_t{0x0101});
-    put(at + 0x04, static_cast<uint32_t>(kEntry));
+    put(at + 0x04, static_cast<uint32_t>(entry_bytes));
     put(at + 0x08, stored);
     put(at + 0x1c, capability);
     put(at + 0x28, uint64_t{0x11} | fatbin::kFlagLinkedParts);
-    std::memcpy(out.data() + at + kEntry, text.data(), text.size());
+    if (!options.empty()) {
+      put(at + 0x14, static_cast<uint32_t>(kFields));
+      put(at + kFields, static_cast<uint32_t>(kFields + 8));
+      put(at + kFields + 4, static_cast<uint32_t>(options.size()));
+      std::memcpy(out.data() + at + kFields + 8, options.data(), options.size());
+    }
+    std::memcpy(out.data() + at + entry_bytes, text.data(), text.size());
   }
   put(0, uint32_t{0xba55ed50});
   put(4, uint16_t{1});
@@ -180,6 +202,7 @@ CUresult ParseUnits(const ChosenImage& chosen, Units* units, std::string* why) {
     }
     units->push_back(parsed.value());
   }
+  units->max_registers = chosen.max_registers;
   return CUDA_SUCCESS;
 }
 

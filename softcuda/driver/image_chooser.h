@@ -17,7 +17,8 @@ namespace hawser::soft {
 /// Texts of the PTX modules that make up a program: one, or the translation units of a relocatable program.
 struct ChosenImage {
   std::vector<std::string> texts;
-  std::string description;  ///< What was taken, for logs.
+  std::string description;     ///< What was taken, for logs.
+  unsigned max_registers = 0;  ///< That whoever linked it asked for; 0: no wish.
 };
 
 /// Chooses as a driver does: the PTX with the highest target that is not above `capability` (90 for 9.0); code for
@@ -28,8 +29,8 @@ CUresult ChooseImage(const void* image, uint32_t capability, ChosenImage* chosen
 CUresult ChooseImage(std::span<const std::byte> image, uint32_t capability, ChosenImage* chosen, std::string* why);
 
 /// Packs linked PTX texts into a fatbin, so that cuLinkComplete has an image to give that states its size;
-/// ChooseImage() takes all of them.
-std::vector<std::byte> PackLinked(std::span<const std::string> texts, uint32_t capability);
+/// ChooseImage() takes all of them. The wish for registers travels as the entries' option.
+std::vector<std::byte> PackLinked(std::span<const std::string> texts, uint32_t capability, unsigned max_registers);
 
 /// Parses the texts. CUDA_ERROR_INVALID_PTX or CUDA_ERROR_UNSUPPORTED_PTX_VERSION, with the line in `*why`.
 CUresult ParseUnits(const ChosenImage& chosen, Units* units, std::string* why);

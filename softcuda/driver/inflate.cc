@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "softcuda/driver/inflate.h"
 
+#if !defined(HAWSER_WITHOUT_COMPRESSION)
 #include <lz4.h>
 #include <zstd.h>
+#endif
 
 namespace hawser::soft {
 
@@ -11,6 +13,11 @@ wire::Result<std::string> Unpack(const fatbin::Entry& entry) {
   using wire::Status;
   const auto* const from = reinterpret_cast<const char*>(entry.payload.data());
   if (entry.compression == fatbin::Compression::kNone) return std::string(from, entry.payload.size());
+#if defined(HAWSER_WITHOUT_COMPRESSION)
+  return Status(Code::kInvalid, "a fatbin's " + entry.Describe() +
+                                    " is compressed, and this build has no LZ4 and zstd; build it with -Xfatbin "
+                                    "-compress=false");
+#else
   // Both formats can make far more of a few bytes than any image needs; a real one does not shrink that much.
   constexpr uint64_t kMostRatio = 1024;
   if (entry.unpacked_bytes == 0 || entry.unpacked_bytes > kMaxUnpackedBytes ||
@@ -31,6 +38,7 @@ wire::Result<std::string> Unpack(const fatbin::Entry& entry) {
   if (got == 0) return Status(Code::kInvalid, "a fatbin's " + entry.Describe() + " cannot be unpacked; it is damaged");
   unpacked.resize(got);
   return unpacked;
+#endif
 }
 
 }  // namespace hawser::soft

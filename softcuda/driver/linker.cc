@@ -26,6 +26,7 @@ CUresult ReadImage(const void* image, uint32_t capability, const JitLogs& logs, 
   std::string why;
   CUresult result = ChooseImage(image, capability, &chosen, &why);
   if (result == CUDA_SUCCESS) result = ParseUnits(chosen, units, &why);
+  if (logs.max_registers != 0) units->max_registers = logs.max_registers;
   return result == CUDA_SUCCESS ? result : Report(result, logs, "a module was not loaded", why);
 }
 
@@ -75,7 +76,7 @@ CUresult LinkState::Complete() {
   options.compute_capability = capability;
   const auto program = exec::Program::Link(units, options);
   if (!program.ok()) return Report(CUDA_ERROR_INVALID_PTX, logs, "cuLinkComplete", program.status().text());
-  linked = PackLinked(texts, capability);
+  linked = PackLinked(texts, capability, logs.max_registers);
   return CUDA_SUCCESS;
 }
 

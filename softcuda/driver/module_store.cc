@@ -73,11 +73,14 @@ CUresult ReadJitOptions(unsigned count, const CUjit_option* options, void** valu
       case CU_JIT_WALL_TIME:
         logs->wall_time = reinterpret_cast<float*>(&values[i]);
         break;
+      case CU_JIT_MAX_REGISTERS:
+        logs->max_registers = static_cast<unsigned>(reinterpret_cast<uintptr_t>(values[i]));
+        break;
       case CU_JIT_LOG_VERBOSE:
         logs->verbose = values[i] != nullptr;
         break;
       default:
-        // Wishes about code generation have no meaning for an interpreter.
+        // Other wishes about code generation have no meaning for an interpreter.
         if (options[i] < 0 || options[i] >= CU_JIT_NUM_OPTIONS) return CUDA_ERROR_INVALID_VALUE;
     }
   }
@@ -92,6 +95,9 @@ CUresult LoadModule(const Units& units, const ContextPtr& context, const JitLogs
   const auto start = std::chrono::steady_clock::now();
   exec::LinkOptions options;
   options.compute_capability = context->device()->capability();
+  options.registers_per_block =
+      static_cast<uint32_t>(context->device()->Attribute(CU_DEVICE_ATTRIBUTE_MAX_REGISTERS_PER_BLOCK));
+  options.max_registers = units.max_registers;
   auto linked = exec::Program::Link(units, options);
   if (!linked.ok()) return LinkError(linked.status().text(), logs);
   auto module = std::make_shared<Module>();

@@ -28,9 +28,11 @@ struct Module;
 struct Library;
 
 /// PTX modules that make one program.
-using Units = std::vector<std::shared_ptr<const ptx::Module>>;
+struct Units : std::vector<std::shared_ptr<const ptx::Module>> {
+  unsigned max_registers = 0;  ///< As in exec::LinkOptions.
+};
 
-/// What cuModuleLoadDataEx and cuLinkCreate are asked to fill in.
+/// What cuModuleLoadDataEx and cuLinkCreate are asked to fill in, and what they are asked for.
 struct JitLogs {
   char* info = nullptr;
   unsigned info_bytes = 0;
@@ -40,6 +42,7 @@ struct JitLogs {
   void** error_used = nullptr;
   float* wall_time = nullptr;  ///< Milliseconds; the option's value itself holds the float.
   bool verbose = false;
+  unsigned max_registers = 0;  ///< 0: no wish.
 
   void Info(std::string_view text) const;
   void Error(std::string_view text) const;

@@ -217,6 +217,17 @@ class Linker : public SymbolScope {
     return total;
   }
 
+  /// What the kernel is said to use. The interpreter has as many as a kernel wants; a compiler would keep to these
+  /// limits and put the rest into local memory. So a block of as many threads as the kernel allows always fits.
+  uint32_t Registers(const ptx::Function& function, uint32_t max_threads) const {
+    constexpr uint32_t kLeast = 16, kMost = 255, kUnit = 8;
+    uint32_t limit = std::min(kMost, options_.registers_per_block / std::max(max_threads, 1u) / kUnit * kUnit);
+    for (const uint32_t wish : {function.max_registers, options_.max_registers}) {
+      if (wish != 0) limit = std::min(limit, wish);
+    }
+    return std::clamp(LayOutRegisters(function).live_words + 4, kLeast, std::max(kLeast, limit));
+  }
+
   bool DescribeKernels() {
     Image& image = *program_->image_;
     uint32_t const_bytes = 0;
@@ -255,7 +266,7 @@ class Linker : public SymbolScope {
       info.local_bytes = Depth(code, &path, &info.recursive, &indirect, &known);
       info.recursive = info.recursive || indirect;
       info.const_bytes = const_bytes;
-      info.registers = std::clamp(LayOutRegisters(function).live_words + 4, 16u, 255u);
+      info.registers = Registers(function, info.max_threads);
       info.ptx_version = code.module->target;
       image.kernel_codes.push_back(static_cast<int>(code.index));
       program_->kernels_.push_back(std::move(info));

@@ -57,6 +57,8 @@ struct Symbol {
 struct LinkOptions {
   uint32_t compute_capability = 90;  ///< Modules for a newer target are refused.
   uint32_t max_threads_per_block = 1024;
+  uint32_t registers_per_block = 65536;
+  uint32_t max_registers = 0;  ///< For each thread, as a compiler is asked for; 0: no wish.
 };
 
 class Image;  // The decoded form; private to softcuda/exec.

@@ -276,6 +276,58 @@ TEST_F(SoftModule, LinksUnits) {
   EXPECT_EQ(Read(out), 42U);
 }
 
+TEST_F(SoftModule, RegistersKeepToWhatIsAskedFor) {
+  // Sums 150 numbers that are all read before the first is used.
+  std::string text = ".version 7.0\n.target sm_75\n.address_size 64\n";
+  const auto kernel = [](const std::string& name, const std::string& limits) {
+    std::string body =
+        ".visible .entry " + name + "(.param .u64 p)" + limits + "{ .reg .b32 %r<152>; .reg .b64 %d<2>; ";
+    body += "ld.param.u64 %d1, [p]; mov.u32 %r150, 0; ";
+    for (int i = 0; i < 150; ++i) {
+      body += "ld.global.u32 %r" + std::to_string(i) + ", [%d1+" + std::to_string(4 * i) + "]; ";
+    }
+    for (int i = 0; i < 150; ++i) body += "add.u32 %r150, %r150, %r" + std::to_string(i) + "; ";
+    return body + "st.global.u32 [%d1], %r150; ret; }\n";
+  };
+  text += kernel("any", "") + kernel("few", ".maxnreg 40") + kernel("small", ".maxntid 128, 1, 1");
+  const auto registers = [](CUmodule module, const char* name) {
+    CUfunction function = nullptr;
+    EXPECT_CUDA(CUDA_SUCCESS, cuModuleGetFunction(&function, module, name));
+    int value = 0, threads = 0, block = 0;
+    EXPECT_CUDA(CUDA_SUCCESS, cuFuncGetAttribute(&value, CU_FUNC_ATTRIBUTE_NUM_REGS, function));
+    EXPECT_CUDA(CUDA_SUCCESS, cuFuncGetAttribute(&threads, CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK, function));
+    EXPECT_CUDA(CUDA_SUCCESS, cuDeviceGetAttribute(&block, CU_DEVICE_ATTRIBUTE_MAX_REGISTERS_PER_BLOCK, 0));
+    EXPECT_LE(value * threads, block) << name;
+    int blocks = 0;
+    EXPECT_CUDA(CUDA_SUCCESS, cuOccupancyMaxActiveBlocksPerMultiprocessor(&blocks, function, threads, 0));
+    EXPECT_GE(blocks, 1) << name;
+    return value;
+  };
+  CUmodule module = nullptr;
+  ASSERT_CUDA(CUDA_SUCCESS, cuModuleLoadData(&module, text.c_str()));
+  EXPECT_EQ(registers(module, "any"), 64) << "1024 threads share 65536";
+  EXPECT_EQ(registers(module, "few"), 40);
+  EXPECT_GT(registers(module, "small"), 150);
+  EXPECT_CUDA(CUDA_SUCCESS, cuModuleUnload(module));
+  // What a load or a link asks for, also when the link's result is loaded.
+  CUjit_option option = CU_JIT_MAX_REGISTERS;
+  void* wish = reinterpret_cast<void*>(uintptr_t{32});
+  ASSERT_CUDA(CUDA_SUCCESS, cuModuleLoadDataEx(&module, text.c_str(), 1, &option, &wish));
+  EXPECT_EQ(registers(module, "any"), 32);
+  EXPECT_CUDA(CUDA_SUCCESS, cuModuleUnload(module));
+  CUlinkState link = nullptr;
+  ASSERT_CUDA(CUDA_SUCCESS, cuLinkCreate(1, &option, &wish, &link));
+  ASSERT_CUDA(CUDA_SUCCESS,
+              cuLinkAddData(link, CU_JIT_INPUT_PTX, text.data(), text.size() + 1, "unit", 0, nullptr, nullptr));
+  void* image = nullptr;
+  size_t size = 0;
+  ASSERT_CUDA(CUDA_SUCCESS, cuLinkComplete(link, &image, &size));
+  ASSERT_CUDA(CUDA_SUCCESS, cuModuleLoadData(&module, image));
+  EXPECT_EQ(registers(module, "any"), 32);
+  EXPECT_CUDA(CUDA_SUCCESS, cuModuleUnload(module));
+  EXPECT_CUDA(CUDA_SUCCESS, cuLinkDestroy(link));
+}
+
 TEST_F(SoftModule, LibrariesHaveKernelsThatLaunchAsFunctions) {
   CUlibrary library = nullptr;
   ASSERT_CUDA(CUDA_SUCCESS, cuLibraryLoadData(&library, kKernels, nullptr, nullptr, 0, nullptr, nullptr, 0));
