@@ -4,7 +4,7 @@
 # Protobuf, spdlog, CLI11, toml++, libseccomp, OpenCL). tests/gpu/pack makes the folder to bring along:
 #   HAWSER_GENERATED    what protoc-gen-hawser has written:  <dir>/proto/{opencl,cuda,session}/...
 #   HAWSER_THIRD_PARTY  <dir>/nlohmann/json.hpp, <dir>/googletest/{include,src}
-# The software device is built too where LZ4 and zstd are installed. Workers have no system call filter where libseccomp
+# The software device is built too; it reads compressed PTX only where LZ4 and zstd are installed. Workers have no system call filter where libseccomp
 # is missing: this is for trying things out, not for serving strangers.
 set(HAWSER_GENERATED ${PROJECT_SOURCE_DIR}/generated CACHE PATH "What protoc-gen-hawser has written")
 set(HAWSER_THIRD_PARTY ${PROJECT_SOURCE_DIR}/third_party CACHE PATH "Header-only libraries and GoogleTest's source")
@@ -28,21 +28,22 @@ add_subdirectory(proto/cuda_api)
 hawser_library(hawser_fatbin proto/facts/fatbin.cc)
 target_link_libraries(hawser_fatbin PUBLIC hawser_wire)
 
-# --- software device, where its two libraries are
+# --- software device; without LZ4 and zstd it and the splitting of kernels refuse compressed images
 find_library(HAWSER_LZ4 lz4)
 find_library(HAWSER_ZSTD zstd)
 find_path(HAWSER_LZ4_INCLUDE lz4.h)
 find_path(HAWSER_ZSTD_INCLUDE zstd.h)
-if(HAWSER_LZ4 AND HAWSER_ZSTD AND HAWSER_LZ4_INCLUDE AND HAWSER_ZSTD_INCLUDE)
-  foreach(name LZ4 ZSTD)
-    add_library(PkgConfig::${name} INTERFACE IMPORTED)
+foreach(name LZ4 ZSTD)
+  add_library(PkgConfig::${name} INTERFACE IMPORTED)
+  if(HAWSER_LZ4 AND HAWSER_ZSTD AND HAWSER_LZ4_INCLUDE AND HAWSER_ZSTD_INCLUDE)
     set_target_properties(PkgConfig::${name} PROPERTIES INTERFACE_LINK_LIBRARIES ${HAWSER_${name}}
       INTERFACE_INCLUDE_DIRECTORIES ${HAWSER_${name}_INCLUDE})
-  endforeach()
-  add_subdirectory(softcuda)
-else()
-  message(STATUS "The software device is not built: it needs LZ4 and zstd")
-endif()
+  else()
+    message(STATUS "Compressed PTX is not read on the software device: there is no LZ4 or no zstd")
+    set_target_properties(PkgConfig::${name} PROPERTIES INTERFACE_COMPILE_DEFINITIONS HAWSER_WITHOUT_COMPRESSION)
+  endif()
+endforeach()
+add_subdirectory(softcuda)
 
 # --- guest
 add_subdirectory(interposer/core)
@@ -53,10 +54,16 @@ add_subdirectory(interposer/cudart)
 if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU" AND CMAKE_CXX_COMPILER_VERSION VERSION_LESS 13)
   add_compile_options(-Wno-restrict)  # g++ bug 105651
 endif()
+# Of the scheduler what launches in parts need.
+hawser_library(hawser_kernel_history server/backends/opencl/slicing/kernel_history.cc)
+target_link_libraries(hawser_kernel_history PUBLIC hawser_wire)
+hawser_library(hawser_scheduler scheduler/core/thread_group.cc)
+target_include_directories(hawser_scheduler PUBLIC ${PROJECT_SOURCE_DIR}/include)
+target_link_libraries(hawser_scheduler PUBLIC hawser_wire)
 hawser_library(hawser_server_common server/handshake.cc server/session_stats.cc server/size.cc server/trace_ring.cc
   server/worker_settings.cc)
-target_link_libraries(hawser_server_common PUBLIC hawser_wire hawser_proto)
-set(worker channel_bulk_receiver channel_bulk_sender channel_replies crash_notice executor guest_session hang_up_watch
+target_link_libraries(hawser_server_common PUBLIC hawser_scheduler hawser_wire hawser_proto)
+set(worker channel_bulk_receiver channel_bulk_sender channel_replies crash_notice executor grant_gate guest_session hang_up_watch
   kernel_output sandbox session_log)
 list(TRANSFORM worker REPLACE "(.+)" "server/worker/\\1.cc")
 hawser_library(hawser_worker_core ${worker})
