@@ -69,7 +69,7 @@ int PolicyCommand::Test() const {
     for (const auto& one : cases.value()) {
       if (!one.problems.empty()) json["failed"].push_back({{"name", one.name}, {"problems", one.problems}});
     }
-    std::cout << json.dump(2) << "\n";
+    std::cout << json.dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace) << "\n";
   } else {
     std::cout << policy_ << ": " << cases.value().size() - failed << " of " << cases.value().size() << " passed"
               << std::endl;

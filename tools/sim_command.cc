@@ -84,10 +84,20 @@ int SimCommand::Run() {
     Complain("sim sched: " + result.status().text());
     return 1;
   }
+  for (const std::string& setting : settings_) {
+    const std::string key = setting.substr(0, setting.find('='));
+    if (result.value().asked_settings.count(key) == 0) {
+      Complain("sim sched: policy " + result.value().policy + " never asked for '" + key + "'; is it spelled right?");
+    }
+  }
   const scheduler::Metrics metrics = scheduler::Measure(result.value());
   if (json_file_ != "-") std::cout << scheduler::ReportText(result.value(), metrics);
   wire::Status written = wire::Status::Ok();
-  if (!json_file_.empty()) written = Write(json_file_, scheduler::ReportJson(result.value(), metrics).dump(2) + "\n");
+  if (!json_file_.empty()) {
+    // Names and texts of plugins and scenarios may be in any encoding.
+    constexpr auto kReplace = nlohmann::ordered_json::error_handler_t::replace;
+    written = Write(json_file_, scheduler::ReportJson(result.value(), metrics).dump(2, ' ', false, kReplace) + "\n");
+  }
   if (written.ok() && !svg_file_.empty()) written = Write(svg_file_, TimelineSvg(result.value(), metrics));
   if (!written.ok()) {
     Complain("sim sched: " + written.text());

@@ -526,8 +526,12 @@ void PolicyHost::HostTimer(void* ctx, uint64_t at_ns) {
 }
 
 const char* PolicyHost::HostSetting(void* ctx, const char* key) {
-  const auto& settings = static_cast<PolicyHost*>(ctx)->options_.settings;
-  const auto found = key != nullptr ? settings.find(key) : settings.end();
+  auto* self = static_cast<PolicyHost*>(ctx);
+  if (key == nullptr) return nullptr;
+  constexpr size_t kMostAsked = 1000;  // Whatever a policy makes up.
+  if (self->asked_settings_.size() < kMostAsked) self->asked_settings_.insert(key);
+  const auto& settings = self->options_.settings;
+  const auto found = settings.find(key);
   return found != settings.end() ? found->second.c_str() : nullptr;
 }
 

@@ -11,6 +11,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 
 #include "scheduler/core/policy_library.h"
@@ -91,6 +92,8 @@ class PolicyHost {
 
   /// How much at least a tenant must be allowed before it is worth a grant.
   uint64_t quantum_ns() const { return options_.default_slice_ns; }
+  /// The settings that policies have asked for so far.
+  const std::set<std::string>& asked_settings() const { return asked_settings_; }
   const std::string& policy_name() const { return name_; }
   bool ejected() const { return ejections_ > 0; }
   uint64_t ejections() const { return ejections_; }
@@ -141,6 +144,7 @@ class PolicyHost {
   uint64_t last_cpu_ns_ = 0, last_wall_ns_ = 0;
   std::map<std::string, int> slow_in_a_row_;  ///< By callback.
   uint64_t ejections_ = 0;
+  std::set<std::string> asked_settings_;
 };
 
 }  // namespace hawser::scheduler

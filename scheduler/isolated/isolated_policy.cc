@@ -23,11 +23,12 @@ constexpr uint64_t kUncalledFreeNs = 1'000'000;
 /// And no more than so much beyond that, ever.
 constexpr uint64_t kMostUncalledNs = 1'000'000'000;
 
-/// For people: one line, cut.
+/// For people: one line of ASCII, cut. Whoever shows it need not ask how it is encoded.
 std::string Cleaned(std::string_view text, size_t most) {
   std::string out(text.substr(0, std::min(text.find('\0'), most)));
   for (char& c : out) {
-    if (static_cast<unsigned char>(c) < 0x20 || c == 0x7f) c = ' ';
+    if (static_cast<unsigned char>(c) < 0x20) c = ' ';
+    if (static_cast<unsigned char>(c) >= 0x7f) c = '?';
   }
   return out;
 }

@@ -110,6 +110,10 @@ ordered_json ReportJson(const SimResult& result, const Metrics& metrics) {
                               {"kind", KindName(event.kind)},
                               {"policy", event.policy},
                               {"text", event.text}});
+    if (event.dump.empty()) continue;
+    // As it was when it was ejected.
+    ordered_json dump = ordered_json::parse(event.dump, nullptr, false);
+    json["events"].back()["dump"] = dump.is_discarded() ? ordered_json(event.dump) : std::move(dump);
   }
   return json;
 }

@@ -9,6 +9,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -78,6 +79,7 @@ struct SimResult {
   uint64_t timers = 0;       ///< Times that the scheduler had to be woken by a clock.
   bool ejected = false;
   std::vector<PolicyEvent> events;
+  std::set<std::string> asked_settings;  ///< That the policy looked for.
   std::string final_dump;
 };
 

@@ -3,6 +3,8 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <string>
+#include <utility>
 
 #include "tests/unit/scheduler/simulate.h"
 
@@ -54,27 +56,86 @@ TEST(StartTimeFairQueueing, ChargesAreOneSliceAndPieceAtMost) {
   EXPECT_EQ(played.result.tenants[1].longest_charge_ns, 2'500'000u);  // One piece, which is more than a slice.
 }
 
+uint64_t LongestKernel(const SimClient& client) {
+  uint64_t longest = 0;
+  for (const SimKernel& kernel : client.kernels) {
+    longest =
+        std::max(longest, static_cast<uint64_t>(static_cast<double>(kernel.length_ns) * (1 + client.length_jitter)));
+  }
+  return longest + 1;
+}
+
+/// The longest piece of a tenant's kernels when `fair` wants 0.5 ms.
+uint64_t LongestPiece(const SimClient& client) {
+  uint64_t longest = 0;
+  for (const SimKernel& kernel : client.kernels) {
+    const auto whole = static_cast<uint64_t>(static_cast<double>(kernel.length_ns) * (1 + client.length_jitter)) + 1;
+    const uint64_t wanted = kernel.unit_ns != 0 ? (500'000 + kernel.unit_ns - 1) / kernel.unit_ns * kernel.unit_ns : 0;
+    // How long a piece of so many threads takes is only known when it was measured.
+    const bool splits = kernel.unit_ns != 0 && kernel.threads == 0;
+    longest = std::max(longest, splits ? std::min(whole, wanted) : whole);
+  }
+  return longest;
+}
+
+/// Every pair's gap is within its bound, and what the bound is made of, the longest charges, are a slice and a piece
+/// each: else a policy could make the bound as wide as it likes. Returns how much of its bound a pair reached at most.
+double ExpectBound(const Played& played, const std::string& what) {
+  const auto slice_us = played.result.scenario.settings.find("slice_us");
+  const uint64_t slice =
+      slice_us != played.result.scenario.settings.end() ? std::stoull(slice_us->second) * 1000 : 2'000'000;
+  double reached = 0;
+  for (const PairGap& pair : played.metrics.pairs) {
+    const auto& [a, b] = std::pair(played.result.tenants[pair.i], played.result.tenants[pair.j]);
+    EXPECT_LE(pair.gap_ns, pair.bound_ns + kRounding) << what << ": " << a.name << ", " << b.name;
+    reached = std::max(reached, pair.gap_ns / pair.bound_ns);
+  }
+  for (size_t i = 0; i < played.result.tenants.size(); ++i) {
+    // What was in flight in an open grant comes on top: its cap, and whole kernels.
+    const bool was_open = std::any_of(played.result.open.begin(), played.result.open.end(),
+                                      [i](const SimInterval& open) { return open.tenant == i; });
+    const SimClient& client = played.result.scenario.clients[i];
+    const uint64_t most =
+        was_open ? std::max<uint64_t>(slice, 10'000'000) + LongestKernel(client) : slice + LongestPiece(client);
+    // What is in flight counts as estimated, from launches that were shorter or longer by chance.
+    const bool estimated = std::any_of(client.kernels.begin(), client.kernels.end(),
+                                       [](const SimKernel& kernel) { return kernel.threads != 0; });
+    const double misjudged = estimated ? 2 * client.length_jitter * static_cast<double>(slice) : 0;
+    EXPECT_LE(static_cast<double>(played.result.tenants[i].longest_charge_ns), static_cast<double>(most) + misjudged)
+        << what << ": " << played.result.tenants[i].name;
+  }
+  return reached;
+}
+
 TEST(StartTimeFairQueueing, KeepsItsBoundInEveryBuiltInScenario) {
+  size_t pairs = 0, close = 0;
   for (const BuiltinScenario& builtin : BuiltinScenarios()) {
     const Scenario scenario = Load(std::string(builtin.name));
     if (scenario.max_unit_ns < 10'000'000'000) continue;  // There somebody's kernel never ends: no bound.
     const Played played = Play(scenario, "fair");
-    for (const PairGap& pair : played.metrics.pairs) {
-      EXPECT_LE(pair.gap_ns, pair.bound_ns + kRounding)
-          << builtin.name << ": " << played.result.tenants[pair.i].name << ", " << played.result.tenants[pair.j].name;
-    }
+    pairs += played.metrics.pairs.size();
+    if (ExpectBound(played, std::string(builtin.name)) >= 0.5) ++close;
   }
+  EXPECT_GT(pairs, 500u);
+  EXPECT_GT(close, 20u);
 }
 
 TEST(StartTimeFairQueueing, KeepsItsBoundInRandomScenarios) {
+  size_t pairs = 0, close = 0;
   for (uint64_t seed = 1; seed <= 60; ++seed) {
-    const Scenario scenario = RandomScenario(seed);
-    const Played played = Play(scenario, "fair");
-    for (const PairGap& pair : played.metrics.pairs) {
-      EXPECT_LE(pair.gap_ns, pair.bound_ns + kRounding) << "seed " << seed << ": " << played.result.tenants[pair.i].name
-                                                        << ", " << played.result.tenants[pair.j].name;
-    }
+    const Played played = Play(RandomScenario(seed), "fair");
+    pairs += played.metrics.pairs.size();
+    if (ExpectBound(played, "seed " + std::to_string(seed)) >= 0.5) ++close;
   }
+  EXPECT_GT(pairs, 300u);
+  EXPECT_GT(close, 20u);
+}
+
+// The bound is one that a policy can break: in the order of arrival the gap grows as long as the device works.
+TEST(StartTimeFairQueueing, IsWhatKeepsTheBound) {
+  const Played played = Play("whole-10-50", "fifo");
+  ASSERT_EQ(played.metrics.pairs.size(), 1u);
+  EXPECT_GT(played.metrics.pairs[0].gap_ns, 10 * played.metrics.pairs[0].bound_ns);
 }
 
 TEST(Weights, AreSharesWithinOnePoint) {
