@@ -15,12 +15,14 @@
 namespace experiments {
 namespace {
 
-__global__ void Matmul(const float* a, const float* b, float* out, int n, int) {
+__global__ void Matmul(const float* a, const float* b, float* out, int n, int rounds) {
   const int x = static_cast<int>(blockIdx.x * blockDim.x + threadIdx.x);
   const int y = static_cast<int>(blockIdx.y * blockDim.y + threadIdx.y);
   if (x >= n || y >= n) return;
   float sum = 0;
-  for (int k = 0; k < n; ++k) sum += a[y * n + k] * b[k * n + x];
+  for (int round = 0; round < rounds; ++round) {
+    for (int k = 0; k < n; ++k) sum += a[y * n + k] * b[k * n + x];
+  }
   out[y * n + x] = sum;
 }
 
@@ -28,15 +30,19 @@ __device__ float Pixel(const float* a, int n, int x, int y) {
   return a[min(max(y, 0), n - 1) * n + min(max(x, 0), n - 1)];
 }
 
-__global__ void Sobel(const float* a, const float*, float* out, int n, int) {
+__global__ void Sobel(const float* a, const float*, float* out, int n, int rounds) {
   const int x = static_cast<int>(blockIdx.x * blockDim.x + threadIdx.x);
   const int y = static_cast<int>(blockIdx.y * blockDim.y + threadIdx.y);
   if (x >= n || y >= n) return;
-  const float gx = Pixel(a, n, x + 1, y - 1) + 2 * Pixel(a, n, x + 1, y) + Pixel(a, n, x + 1, y + 1) -
-                   Pixel(a, n, x - 1, y - 1) - 2 * Pixel(a, n, x - 1, y) - Pixel(a, n, x - 1, y + 1);
-  const float gy = Pixel(a, n, x - 1, y + 1) + 2 * Pixel(a, n, x, y + 1) + Pixel(a, n, x + 1, y + 1) -
-                   Pixel(a, n, x - 1, y - 1) - 2 * Pixel(a, n, x, y - 1) - Pixel(a, n, x + 1, y - 1);
-  out[y * n + x] = sqrtf(gx * gx + gy * gy);
+  float sum = 0;
+  for (int d = 1; d <= rounds; ++d) {
+    const float gx = Pixel(a, n, x + d, y - d) + 2 * Pixel(a, n, x + d, y) + Pixel(a, n, x + d, y + d) -
+                     Pixel(a, n, x - d, y - d) - 2 * Pixel(a, n, x - d, y) - Pixel(a, n, x - d, y + d);
+    const float gy = Pixel(a, n, x - d, y + d) + 2 * Pixel(a, n, x, y + d) + Pixel(a, n, x + d, y + d) -
+                     Pixel(a, n, x - d, y - d) - 2 * Pixel(a, n, x, y - d) - Pixel(a, n, x + d, y - d);
+    sum += sqrtf(gx * gx + gy * gy);
+  }
+  out[y * n + x] = sum;
 }
 
 __global__ void Binomial(const float* a, const float* b, float* out, int, int) {

@@ -24,14 +24,15 @@ SIZES = {
         "middle": {"work": "matmul", "size": 192},
     },
     "soft": {
-        "matmul": {f"{k}K": {"work": "matmul", "size": 16 * k} for k in (9, 10, 11, 12, 13, 14)},
-        "sobel": {"2560": {"work": "sobel", "size": 160}, "8192": {"work": "sobel", "size": 512}},
-        "options": {"5M": {"work": "binomial", "size": 96}, "10M": {"work": "binomial", "size": 192},
-                    "20M": {"work": "binomial", "size": 384}},
+        # An interpreter: fewer threads with more to do each, as on a device that is worth splitting for.
+        "matmul": {f"{k}K": {"work": "matmul", "size": 8 * k, "rounds": 20} for k in (9, 10, 11, 12, 13, 14)},
+        "sobel": {"2560": {"work": "sobel", "size": 64, "rounds": 20}, "8192": {"work": "sobel", "size": 192, "rounds": 20}},
+        "options": {"5M": {"work": "binomial", "size": 384}, "10M": {"work": "binomial", "size": 768},
+                    "20M": {"work": "binomial", "size": 1536}},
         "madd": {"work": "madd", "size": 256},
-        "service": {"work": "matmul", "size": 80},
+        "service": {"work": "matmul", "size": 40, "rounds": 20},
         "short": {"work": "madd", "size": 16, "rounds": 1},
-        "middle": {"work": "matmul", "size": 96},
+        "middle": {"work": "matmul", "size": 64, "rounds": 20},
     },
 }
 

@@ -21,18 +21,24 @@ kernel void matmul(global const float* a, global const float* b, global float* o
   const int x = get_global_id(0), y = get_global_id(1);
   if (x >= n || y >= n) return;
   float sum = 0;
-  for (int k = 0; k < n; ++k) sum += a[y * n + k] * b[k * n + x];
+  for (int round = 0; round < rounds; ++round) {
+    for (int k = 0; k < n; ++k) sum += a[y * n + k] * b[k * n + x];
+  }
   out[y * n + x] = sum;
 }
 float pixel(global const float* a, int n, int x, int y) { return a[clamp(y, 0, n - 1) * n + clamp(x, 0, n - 1)]; }
 kernel void sobel(global const float* a, global const float* b, global float* out, int n, int rounds) {
   const int x = get_global_id(0), y = get_global_id(1);
   if (x >= n || y >= n) return;
-  const float gx = pixel(a, n, x + 1, y - 1) + 2 * pixel(a, n, x + 1, y) + pixel(a, n, x + 1, y + 1) -
-                   pixel(a, n, x - 1, y - 1) - 2 * pixel(a, n, x - 1, y) - pixel(a, n, x - 1, y + 1);
-  const float gy = pixel(a, n, x - 1, y + 1) + 2 * pixel(a, n, x, y + 1) + pixel(a, n, x + 1, y + 1) -
-                   pixel(a, n, x - 1, y - 1) - 2 * pixel(a, n, x, y - 1) - pixel(a, n, x + 1, y - 1);
-  out[y * n + x] = sqrt(gx * gx + gy * gy);
+  float sum = 0;
+  for (int d = 1; d <= rounds; ++d) {
+    const float gx = pixel(a, n, x + d, y - d) + 2 * pixel(a, n, x + d, y) + pixel(a, n, x + d, y + d) -
+                     pixel(a, n, x - d, y - d) - 2 * pixel(a, n, x - d, y) - pixel(a, n, x - d, y + d);
+    const float gy = pixel(a, n, x - d, y + d) + 2 * pixel(a, n, x, y + d) + pixel(a, n, x + d, y + d) -
+                     pixel(a, n, x - d, y - d) - 2 * pixel(a, n, x, y - d) - pixel(a, n, x + d, y - d);
+    sum += sqrt(gx * gx + gy * gy);
+  }
+  out[y * n + x] = sum;
 }
 kernel void binomial(global const float* a, global const float* b, global float* out, int n, int rounds) {
   local float value[NODES + 1];

@@ -27,8 +27,8 @@ double Pixel(const Work& work, int x, int y) {
   return work.a[static_cast<size_t>(y) * static_cast<size_t>(work.size) + static_cast<size_t>(x)];
 }
 
-double Sobel(const Work& work, int x, int y) {
-  const auto p = [&](int dx, int dy) { return Pixel(work, x + dx, y + dy); };
+double Sobel(const Work& work, int x, int y, int distance) {
+  const auto p = [&](int dx, int dy) { return Pixel(work, x + dx * distance, y + dy * distance); };
   const double gx = p(1, -1) + 2 * p(1, 0) + p(1, 1) - p(-1, -1) - 2 * p(-1, 0) - p(-1, 1);
   const double gy = p(-1, 1) + 2 * p(0, 1) + p(1, 1) - p(-1, -1) - 2 * p(0, -1) - p(1, -1);
   return std::sqrt(gx * gx + gy * gy);
@@ -92,12 +92,17 @@ double Work::Expected(size_t index) const {
     for (int round = 0; round < rounds; ++round) sum += b[index];
     return sum;
   }
-  if (name == "sobel") return Sobel(*this, static_cast<int>(index % n), static_cast<int>(index / n));
   double sum = 0;
+  if (name == "sobel") {
+    for (int distance = 1; distance <= rounds; ++distance) {
+      sum += Sobel(*this, static_cast<int>(index % n), static_cast<int>(index / n), distance);
+    }
+    return sum;
+  }
   for (size_t k = 0; k < n; ++k) {
     sum += static_cast<double>(a[index / n * n + k]) * static_cast<double>(b[k * n + index % n]);
   }
-  return sum;
+  return sum * rounds;
 }
 
 double Work::WorstError(const std::vector<float>& out) const {

@@ -2,7 +2,8 @@
 // What the experiments compute: the kernels of the thread-split paper (matrix multiplication, Sobel filter, binomial
 // options) and of GPUvm (madd; long-madd is madd with five times the rounds). Sizes, inputs, and what is right; the
 // kernels themselves are in opencl_guest.cc and cuda_guest.cu. All have the same parameters:
-// (const float* a, const float* b, float* out, int n, int rounds).
+// (const float* a, const float* b, float* out, int n, int rounds). Rounds make a work-item longer: the product is
+// summed so often, the filter is summed over so many distances, b is added so often; the options have none.
 #ifndef HAWSER_BENCH_EXPERIMENTS_WORK_H_
 #define HAWSER_BENCH_EXPERIMENTS_WORK_H_
 

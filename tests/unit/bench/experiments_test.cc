@@ -93,6 +93,13 @@ TEST(ExperimentWork, KnowsProductAndFilter) {
   work.a = {0, 0, 1, 0, 0, 1, 0, 0, 1};  // An edge between the second and the third column.
   EXPECT_EQ(work.Expected(4), 4);
   EXPECT_EQ(work.Expected(3), 0);
+  ASSERT_TRUE(MakeWork("matmul", 2, 3, &work));
+  work.a = {1, 2, 3, 4};
+  work.b = {5, 6, 7, 8};
+  EXPECT_EQ(work.Expected(0), 57);
+  ASSERT_TRUE(MakeWork("sobel", 3, 2, &work));
+  work.a = {0, 0, 1, 0, 0, 1, 0, 0, 1};
+  EXPECT_EQ(work.Expected(4), 8);  // At a distance of two it looks at the same columns, because there are no others.
 }
 
 TEST(ExperimentWork, KnowsOptions) {
