@@ -108,6 +108,11 @@ void Client::Correct(Device& device) const {
   const auto none = [&device](CUdevice_attribute attribute) { device.attributes[static_cast<size_t>(attribute)] = 0; };
   // Kernels reach pinned memory that the server has too.
   if (!heap_usable()) none(CU_DEVICE_ATTRIBUTE_CAN_MAP_HOST_MEMORY);
+  // Memory and events of other processes, and handles of the system, do not cross the wire.
+  none(CU_DEVICE_ATTRIBUTE_IPC_EVENT_SUPPORTED);
+  none(CU_DEVICE_ATTRIBUTE_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR_SUPPORTED);
+  none(CU_DEVICE_ATTRIBUTE_HANDLE_TYPE_FABRIC_SUPPORTED);
+  none(CU_DEVICE_ATTRIBUTE_MEMPOOL_SUPPORTED_HANDLE_TYPES);
   // They never reach other memory of this process, nor see its stores as they happen (mirror.h).
   for (const CUdevice_attribute attribute :
        {CU_DEVICE_ATTRIBUTE_CAN_USE_HOST_POINTER_FOR_REGISTERED_MEM, CU_DEVICE_ATTRIBUTE_CONCURRENT_MANAGED_ACCESS,

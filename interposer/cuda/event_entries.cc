@@ -47,6 +47,11 @@ CUresult CUDAAPI cuEventCreate(CUevent* event, unsigned int flags) {
   if ((flags & CU_EVENT_INTERPROCESS) != 0 && (flags & CU_EVENT_DISABLE_TIMING) == 0) return CUDA_ERROR_INVALID_VALUE;
   CUctx_st* context = nullptr;
   if (const CUresult error = CurrentContext(&context); error != CUDA_SUCCESS) return error;
+  if ((flags & CU_EVENT_INTERPROCESS) != 0) {
+    static std::atomic_flag said;
+    return RefuseOnce("CU_EVENT_INTERPROCESS",
+                      "each process has a worker of its own on the server, and these share no events", &said);
+  }
   guest::Session* session = Client::Get().session();
   auto* made = new CUevent_st(Kind::kEvent, session->NewId(static_cast<uint8_t>(cuda::Handle::kEvent)));
   made->context = context;

@@ -39,6 +39,7 @@ CUresult Attribute(const PointerRange& range, uint64_t address, CUpointer_attrib
       if (!range.is_host() && !range.is_managed()) return CUDA_ERROR_INVALID_VALUE;
       Put<uint64_t>(data, address);
       return CUDA_SUCCESS;
+    case CU_POINTER_ATTRIBUTE_IS_LEGACY_CUDA_IPC_CAPABLE:  // Not through a server.
     case CU_POINTER_ATTRIBUTE_SYNC_MEMOPS:
     case CU_POINTER_ATTRIBUTE_IS_GPU_DIRECT_RDMA_CAPABLE:
     case CU_POINTER_ATTRIBUTE_IS_HW_DECOMPRESS_CAPABLE:
@@ -52,9 +53,6 @@ CUresult Attribute(const PointerRange& range, uint64_t address, CUpointer_attrib
       return CUDA_SUCCESS;
     case CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL:
       Put<int>(data, range.device);
-      return CUDA_SUCCESS;
-    case CU_POINTER_ATTRIBUTE_IS_LEGACY_CUDA_IPC_CAPABLE:
-      Put<unsigned>(data, range.kind == PointerKind::kDevice ? 1 : 0);
       return CUDA_SUCCESS;
     case CU_POINTER_ATTRIBUTE_RANGE_START_ADDR:
       Put<CUdeviceptr>(data, range.begin);

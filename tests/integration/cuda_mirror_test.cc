@@ -214,6 +214,20 @@ TEST_F(CudaMirror, RegisteredMemoryIsMappedWhereTheDeviceSaysSo) {
   }
 }
 
+TEST_F(CudaMirror, WhatADeviceSaysOfSharingCanBeReliedUpon) {
+  CUdeviceptr memory = 0;
+  HAWSER_CU(cuMemAlloc(&memory, 64));
+  unsigned shareable = 1;
+  HAWSER_CU(cuPointerGetAttribute(&shareable, CU_POINTER_ATTRIBUTE_IS_LEGACY_CUDA_IPC_CAPABLE, memory));
+  CUipcMemHandle handle;
+  EXPECT_EQ(cuIpcGetMemHandle(&handle, memory), shareable != 0 ? CUDA_SUCCESS : CUDA_ERROR_NOT_SUPPORTED);
+  if (Attribute(CU_DEVICE_ATTRIBUTE_IPC_EVENT_SUPPORTED) == 0) {
+    CUevent event = nullptr;
+    EXPECT_EQ(cuEventCreate(&event, CU_EVENT_INTERPROCESS | CU_EVENT_DISABLE_TIMING), CUDA_ERROR_NOT_SUPPORTED);
+  }
+  HAWSER_CU(cuMemFree(memory));
+}
+
 TEST_F(CudaMirror, AContextsEndTakesItsManagedMemoryWithIt) {
   CUcontext context = nullptr;
   HAWSER_CU(cuCtxCreate(&context, nullptr, 0, device_));
