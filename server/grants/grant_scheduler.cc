@@ -79,13 +79,15 @@ std::vector<SchedulerNotice> GrantScheduler::TakeNotices() {
     SchedulerNotice notice;
     switch (event.kind) {
       case PolicyEvent::Kind::kLoaded:
+        notice.text = event.text;
+        break;
       case PolicyEvent::Kind::kLog:
         notice.text = "policy " + event.policy + ": " + event.text;
         break;
       case PolicyEvent::Kind::kSlow:
       case PolicyEvent::Kind::kEjected:
         notice.kind = SchedulerNotice::Kind::kWarning;
-        notice.text = "policy " + event.policy + ": " + event.text;
+        notice.text = event.text;
         if (!event.dump.empty()) notice.text += "; as it was: " + event.dump;
         break;
       case PolicyEvent::Kind::kRunaway: {
