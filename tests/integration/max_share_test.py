@@ -41,8 +41,9 @@ def main():
                 time.sleep(2)
                 end, at_end = used()
                 subprocess.run([str(hawser), "tenants", "set", "one", "--max-share", "0"], env=operator, check=True, stdout=subprocess.DEVNULL)
-                out, _ = guest.communicate(timeout=120)
+                time.sleep(1)
                 last = used()[1]
+                out, _ = guest.communicate(timeout=120)
             had, time_ns = at_end - at_begin, end - begin
             # A quarter of this time and of 100 ms more, and a piece, which a busy machine can make long.
             most = (time_ns + 100_000_000) // 4 + 100_000_000
