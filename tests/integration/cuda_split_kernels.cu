@@ -120,6 +120,10 @@ __global__ void reversed(uint32_t* out) {
   out[blockIdx.x * blockDim.x + threadIdx.x] = room[blockDim.x - 1 - threadIdx.x];
 }
 
+/// A function of its own that asks where it is: such kernels are split in another way.
+__device__ __noinline__ uint32_t Place() { return blockIdx.x + gridDim.x * (blockIdx.y + gridDim.y * blockIdx.z); }
+__global__ void guarded(uint32_t* out) { out[Place() * blockDim.x + threadIdx.x] += Place() * 100 + threadIdx.x; }
+
 // These run whole: a variable of the module, the time, waiting for the other blocks.
 __device__ uint32_t calls;
 __global__ void counted() { atomicAdd(&calls, 1u); }
@@ -173,6 +177,12 @@ int main() {
     Buffer<uint32_t> out(12 * 128);
     reversed<<<12, 128, 128 * sizeof(uint32_t)>>>(out.get());
     out.Tell("reversed");
+  }
+  {
+    Buffer<uint32_t> out(5 * 3 * 2 * 16);
+    guarded<<<dim3(5, 3, 2), 16>>>(out.get());
+    guarded<<<dim3(5, 3, 2), 16>>>(out.get());
+    out.Tell("guarded");
   }
   {
     // What one stream does shows in the other, by events, and in the default stream.

@@ -6,22 +6,22 @@
 
 namespace hawser::server::cuda_backend {
 
-CUresult KernelLaunch::RunWith(const DriverTable& driver, CUstream stream, CUfunction what, const std::byte* data,
-                               size_t size) const {
+CUresult KernelLaunch::RunWith(const DriverTable& driver, CUstream stream, CUfunction what,
+                               const std::array<unsigned, 3>& blocks, const std::byte* data, size_t size) const {
   void* extra[] = {CU_LAUNCH_PARAM_BUFFER_POINTER,
                    const_cast<std::byte*>(data),  // NOLINT(cppcoreguidelines-pro-type-const-cast)
                    CU_LAUNCH_PARAM_BUFFER_SIZE, &size, CU_LAUNCH_PARAM_END};
   void** const given = size == 0 ? nullptr : extra;
   if (!extended) {
-    return driver.cuLaunchKernel(what, grid[0], grid[1], grid[2], block[0], block[1], block[2], shared, stream, nullptr,
-                                 given);
+    return driver.cuLaunchKernel(what, blocks[0], blocks[1], blocks[2], block[0], block[1], block[2], shared, stream,
+                                 nullptr, given);
   }
   if (driver.cuLaunchKernelEx == nullptr) return CUDA_ERROR_NOT_SUPPORTED;
   std::vector<CUlaunchAttribute> own = attributes;
   CUlaunchConfig config{};
-  config.gridDimX = grid[0];
-  config.gridDimY = grid[1];
-  config.gridDimZ = grid[2];
+  config.gridDimX = blocks[0];
+  config.gridDimY = blocks[1];
+  config.gridDimZ = blocks[2];
   config.blockDimX = block[0];
   config.blockDimY = block[1];
   config.blockDimZ = block[2];
@@ -34,7 +34,7 @@ CUresult KernelLaunch::RunWith(const DriverTable& driver, CUstream stream, CUfun
 
 CUresult KernelLaunch::Run(const DriverTable& driver, CUstream stream) const {
   if (graph != nullptr) return driver.cuGraphLaunch(graph, stream);
-  return RunWith(driver, stream, function, parameters.data(), parameters.size());
+  return RunWith(driver, stream, function, grid, parameters.data(), parameters.size());
 }
 
 CUresult KernelLaunch::RunPart(const DriverTable& driver, CUstream stream, const SlicedKernel& sliced, uint64_t low,
@@ -47,9 +47,15 @@ CUresult KernelLaunch::RunPart(const DriverTable& driver, CUstream stream, const
   }
   std::vector<std::byte> all(sliced.layout.total_bytes);
   std::memcpy(all.data(), parameters.data(), std::min<size_t>(parameters.size(), sliced.layout.own_bytes));
-  std::memcpy(all.data() + sliced.layout.low_offset, &low, sizeof(low));
-  std::memcpy(all.data() + sliced.layout.high_offset, &high, sizeof(high));
-  return RunWith(driver, stream, sliced.function, all.data(), all.size());
+  std::byte* const added = all.data() + sliced.layout.added_offset;
+  if (sliced.way == cuda_slicing::Way::kGuard) {
+    const std::array<uint64_t, 2> bounds{low, high};
+    std::memcpy(added, bounds.data(), sizeof(bounds));
+    return RunWith(driver, stream, sliced.function, grid, all.data(), all.size());
+  }
+  const std::array<uint32_t, 4> place{static_cast<uint32_t>(low), grid[0], grid[1], grid[2]};
+  std::memcpy(added, place.data(), sizeof(place));
+  return RunWith(driver, stream, sliced.function, {static_cast<unsigned>(high - low), 1, 1}, all.data(), all.size());
 }
 
 bool KernelLaunch::AttributesAllowParts() const {

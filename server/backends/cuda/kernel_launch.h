@@ -22,6 +22,7 @@ namespace hawser::server::cuda_backend {
 struct SlicedKernel {
   OwnedModule module;
   CUfunction function = nullptr;
+  cuda_slicing::Way way = cuda_slicing::Way::kGuard;
   cuda_slicing::ParameterLayout layout;
   mutable std::atomic<unsigned> shared{48u << 10};  ///< Bytes of dynamic shared memory that it may have.
 };
@@ -41,6 +42,9 @@ struct KernelLaunch {
   uint64_t block_threads() const { return uint64_t{block[0]} * block[1] * block[2]; }
 
   CUresult Run(const DriverTable& driver, CUstream stream) const;
+  /// Most blocks of one part, and of a launch that is run in parts.
+  static constexpr uint64_t kMostPartBlocks = (uint64_t{1} << 31) - 1;
+  static constexpr uint64_t kMostBlocks = (uint64_t{1} << 32) - 1;
   /// Blocks [low, high) in linear order.
   CUresult RunPart(const DriverTable& driver, CUstream stream, const SlicedKernel& sliced, uint64_t low,
                    uint64_t high) const;
@@ -49,8 +53,8 @@ struct KernelLaunch {
   bool AttributesAllowParts() const;
 
  private:
-  CUresult RunWith(const DriverTable& driver, CUstream stream, CUfunction what, const std::byte* data,
-                   size_t size) const;
+  CUresult RunWith(const DriverTable& driver, CUstream stream, CUfunction what, const std::array<unsigned, 3>& blocks,
+                   const std::byte* data, size_t size) const;
 };
 
 }  // namespace hawser::server::cuda_backend

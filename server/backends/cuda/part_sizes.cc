@@ -23,6 +23,7 @@ uint64_t PartSizes::UnitNs(const KernelFacts& kernel, const KernelLaunch& launch
 }
 
 bool PartSizes::IsLong(const KernelFacts& kernel, const KernelLaunch& launch) const {
+  if (launch.blocks() > KernelLaunch::kMostBlocks) return false;
   if (settings_->blocks != 0) return launch.blocks() > settings_->blocks;
   const uint64_t unit = UnitNs(kernel, launch);
   // Two parts of a little more than half a unit each would only cost.
@@ -30,15 +31,16 @@ bool PartSizes::IsLong(const KernelFacts& kernel, const KernelLaunch& launch) co
 }
 
 uint64_t PartSizes::Blocks(const KernelFacts& kernel, const KernelLaunch& launch, uint64_t remaining) const {
-  if (settings_->blocks != 0) return std::min(settings_->blocks, remaining);
+  if (settings_->blocks != 0) return std::min({settings_->blocks, remaining, KernelLaunch::kMostPartBlocks});
   const uint64_t unit = UnitNs(kernel, launch);
-  if (unit == 0) return remaining;  // Alone by now.
+  if (unit == 0) return std::min(remaining, KernelLaunch::kMostPartBlocks);  // Alone by now.
   const uint64_t block = launch.block_threads();
   const double rate = history_->Rate(kernel.key);
   const uint64_t threads = rate > 0 ? scheduler::NextGroup(unit, rate * 1e9)
                                     : scheduler::FirstGroup(cores_, settings_->beta, gate_->Tenants());
   const uint64_t whole = scheduler::WholeGroups(threads, block, remaining * block) / block;
-  return std::min(remaining, std::max(whole, launch.blocks() / kMostParts));
+  const uint64_t blocks = std::max(whole, launch.blocks() / kMostParts);
+  return std::min({remaining, blocks, KernelLaunch::kMostPartBlocks});
 }
 
 }  // namespace hawser::server::cuda_backend

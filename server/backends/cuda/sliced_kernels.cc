@@ -9,8 +9,10 @@
 
 namespace hawser::server::cuda_backend {
 
-using cuda_slicing::GuardKernel;
 using cuda_slicing::LayoutOf;
+using cuda_slicing::MayOffset;
+using cuda_slicing::Rewrite;
+using cuda_slicing::Way;
 using cuda_slicing::WhyWhole;
 
 SlicedKernels::~SlicedKernels() {
@@ -70,7 +72,8 @@ std::shared_ptr<const SlicedKernel> SlicedKernels::Build(const Order& order) {
   auto module = kernel.code->text->Parsed();
   if (!module.ok()) return whole("its module's PTX is not understood: " + module.status().text());
   if (const std::string why = WhyWhole(**module, kernel.name); !why.empty()) return whole(why);
-  auto text = GuardKernel(**module, kernel.name);
+  const Way way = MayOffset(**module, kernel.name) ? Way::kOffset : Way::kGuard;
+  auto text = Rewrite(**module, kernel.name, way);
   if (!text.ok()) return whole(text.status().text());
   const auto function = std::find_if((*module)->functions.begin(), (*module)->functions.end(),
                                      [&](const ptx::Function& each) { return each.name == kernel.name; });
@@ -83,6 +86,7 @@ std::shared_ptr<const SlicedKernel> SlicedKernels::Build(const Order& order) {
     values.push_back(reinterpret_cast<void*>(value));  // NOLINT(performance-no-int-to-ptr): how the driver wants it.
   }
   auto sliced = std::make_shared<SlicedKernel>();
+  sliced->way = way;
   sliced->layout = *layout;
   CUmodule native = nullptr;
   CUresult result = driver_->cuModuleLoadDataEx(&native, text->c_str(), static_cast<unsigned>(options.size()),
@@ -92,7 +96,7 @@ std::shared_ptr<const SlicedKernel> SlicedKernels::Build(const Order& order) {
     result = driver_->cuModuleGetFunction(&sliced->function, native, kernel.name.c_str());
   }
   if (result != CUDA_SUCCESS) return whole("its copy cannot be compiled: " + ErrorText(*driver_, result));
-  Tell(kernel.name, "is split");
+  Tell(kernel.name, way == Way::kOffset ? "is split, by offsets" : "is split, by guards");
   return sliced;
 }
 

@@ -12,7 +12,7 @@ constexpr uint32_t kUnderWay = 2;
 /// Between two looks at streams that are to become idle: nobody tells.
 constexpr std::chrono::microseconds kLook{50};
 /// Kernels of fewer blocks are not worth to know what their empty blocks cost.
-constexpr uint64_t kManyBlocks = 4096;
+constexpr uint64_t kManyBlocks = 64;
 
 }  // namespace
 
@@ -104,7 +104,8 @@ bool Turns::Step(Turn& turn, bool late) {
   uint64_t blocks = all;
   if (turn.sliced != nullptr) {
     blocks = sizes_->Blocks(*turn.kernel, turn.launch, all - turn.next_block);
-    const bool measure = all >= kManyBlocks && turn.kernel->empty_ns.load(std::memory_order_relaxed) == 0 && !late &&
+    const bool measure = turn.sliced->way == cuda_slicing::Way::kGuard && all >= kManyBlocks &&
+                         turn.kernel->empty_ns.load(std::memory_order_relaxed) == 0 && !late &&
                          !turn.kernel->measures.exchange(true, std::memory_order_relaxed);
     if (measure && gate_->Enter(0)) {
       Unit unit;

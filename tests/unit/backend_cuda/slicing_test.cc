@@ -175,7 +175,7 @@ TEST(CudaSlicingGuard, TheKernelKeepsItsParametersAndGetsTwo) {
                               "{\n.reg .b32 %r<2>;\n$L: mov.u32 %r1, %ctaid.x;\nret;\n}\n"
                               ".weak .entry last()\n{\n{\nret;\n}\n}\n.global .u32 v;\n");
   ASSERT_NE(module, nullptr);
-  auto guarded = GuardKernel(*module, "k");
+  auto guarded = Rewrite(*module, "k", Way::kGuard);
   ASSERT_TRUE(guarded.ok()) << guarded.status().text();
   const Module rewritten = Parse(*guarded);
   ASSERT_NE(rewritten, nullptr);
@@ -194,8 +194,7 @@ TEST(CudaSlicingGuard, TheKernelKeepsItsParametersAndGetsTwo) {
   auto layout = LayoutOf(*module, module->functions[1]);
   ASSERT_TRUE(layout.ok());
   EXPECT_EQ(layout->own_bytes, 9u);
-  EXPECT_EQ(layout->low_offset, 16u);
-  EXPECT_EQ(layout->high_offset, 24u);
+  EXPECT_EQ(layout->added_offset, 16u);
   EXPECT_EQ(layout->total_bytes, 32u);
 }
 
@@ -203,7 +202,7 @@ TEST(CudaSlicingGuard, KernelsWithoutParametersGetThem) {
   for (const char* header : {".entry k", ".entry k()", ".visible .entry k( )"}) {
     const Module module = Parse(Head() + header + "\n{\nret;\n}\n");
     ASSERT_NE(module, nullptr) << header;
-    auto guarded = GuardKernel(*module, "k");
+    auto guarded = Rewrite(*module, "k", Way::kGuard);
     ASSERT_TRUE(guarded.ok()) << header;
     const Module rewritten = Parse(*guarded);
     ASSERT_NE(rewritten, nullptr) << header << "\n" << *guarded;
@@ -211,16 +210,48 @@ TEST(CudaSlicingGuard, KernelsWithoutParametersGetThem) {
   }
 }
 
+TEST(CudaSlicingOffset, TheKernelNamesPlacesThatItFindsOut) {
+  const Module module = Parse(Head() + Kernel("mov.u32 %r2, %ctaid.x; // %ctaid.y\nmov.u32 %r3, %nctaid.z;\n"
+                                              "mov.b32 %r4, %ctaid.y;"));
+  ASSERT_NE(module, nullptr);
+  EXPECT_TRUE(MayOffset(*module, "k"));
+  auto text = Rewrite(*module, "k", Way::kOffset);
+  ASSERT_TRUE(text.ok());
+  const Module rewritten = Parse(*text);
+  ASSERT_NE(rewritten, nullptr) << *text;
+  const ptx::Function& kernel = rewritten->functions[0];
+  ASSERT_EQ(kernel.parameter_count, 6u);
+  // Where it runs is asked once, at the start.
+  uint32_t asked = 0;
+  for (const ptx::Operand& operand : kernel.operands) asked += operand.kind == ptx::OperandKind::kSpecial ? 1 : 0;
+  EXPECT_EQ(asked, 1u);
+  EXPECT_NE(text->find("mov.u32 %r2, %__hawser_x; // %ctaid.y\nmov.u32 %r3, %__hawser_nz;\nmov.b32 %r4, %__hawser_y;"),
+            std::string::npos);
+}
+
+TEST(CudaSlicingOffset, OthersMustNotAskForPlaces) {
+  const auto may = [](const std::string& text) {
+    const Module module = Parse(text);
+    return module != nullptr && MayOffset(*module, "k");
+  };
+  const std::string function = ".func where()\n{\n.reg .b32 %r<3>;\nmov.u32 %r1, %ctaid.x;\nret;\n}\n";
+  EXPECT_FALSE(may(Head() + function + Kernel("call.uni where;")));
+  EXPECT_TRUE(may(Head() + function + Kernel("")));
+  EXPECT_FALSE(may(Head() + Kernel("mad.lo.s32 %r2, %ctaid.x, %r1, %r1;")));
+  EXPECT_TRUE(may(Head() + Kernel("mov.u32 %r2, %ntid.x;")));
+  EXPECT_FALSE(may(Head() + Kernel("mov.u32 %r2, %smid;")));
+}
+
 TEST(CudaSlicingGuard, TextsWithOurNamesAreLeftAlone) {
   const Module module = Parse(Head() + ".entry k()\n{\n.reg .b32 %__hawser_a0;\nret;\n}\n");
   ASSERT_NE(module, nullptr);
-  EXPECT_FALSE(GuardKernel(*module, "k").ok());
+  EXPECT_FALSE(Rewrite(*module, "k", Way::kGuard).ok());
 }
 
 TEST(CudaSlicingGuard, AnUnknownKernelIsAnError) {
   const Module module = Parse(Head() + ".entry k()\n{\nret;\n}\n");
   ASSERT_NE(module, nullptr);
-  EXPECT_FALSE(GuardKernel(*module, "nobody").ok());
+  EXPECT_FALSE(Rewrite(*module, "nobody", Way::kGuard).ok());
 }
 
 TEST(CudaSlicingText, PtxIsTakenAsItIs) {

@@ -17,9 +17,11 @@ using wire::Status;
 
 /// A text that has this already is not rewritten: names could meet.
 constexpr std::string_view kMark = "__hawser_";
-constexpr std::string_view kParameters = ".param .u64 __hawser_low, .param .u64 __hawser_high";
+constexpr std::string_view kGuardParameters = ".param .u64 __hawser_low, .param .u64 __hawser_high";
+constexpr std::string_view kOffsetParameters =
+    ".param .align 8 .u32 __hawser_low, .param .u32 __hawser_nx, .param .u32 __hawser_ny, .param .u32 __hawser_nz";
 /// In a scope of its own. z * ny + y is less than 2^32 in every grid, x + nx * that less than 2^63.
-constexpr std::string_view kPrologue =
+constexpr std::string_view kGuard =
     "\n{\n"
     ".reg .pred %__hawser_p<2>;\n"
     ".reg .b32 %__hawser_a<6>;\n"
@@ -39,6 +41,58 @@ constexpr std::string_view kPrologue =
     "@%__hawser_p0 exit;\n"
     "@%__hawser_p1 exit;\n"
     "}\n";
+
+/// What the body names instead of %ctaid and %nctaid is declared in the body's scope. A launch in parts of this kind
+/// has less than 2^32 blocks. Most have one row, and need no division.
+constexpr std::string_view kOffset =
+    "\n.reg .b32 %__hawser_x, %__hawser_y, %__hawser_z, %__hawser_nx, %__hawser_ny, %__hawser_nz;\n"
+    "{\n"
+    ".reg .pred %__hawser_p;\n"
+    ".reg .b32 %__hawser_a<4>;\n"
+    "ld.param.u32 %__hawser_a0, [__hawser_low];\n"
+    "ld.param.u32 %__hawser_nx, [__hawser_nx];\n"
+    "ld.param.u32 %__hawser_ny, [__hawser_ny];\n"
+    "ld.param.u32 %__hawser_nz, [__hawser_nz];\n"
+    "mov.u32 %__hawser_a1, %ctaid.x;\n"
+    "add.u32 %__hawser_x, %__hawser_a0, %__hawser_a1;\n"
+    "mov.u32 %__hawser_y, 0;\n"
+    "mov.u32 %__hawser_z, 0;\n"
+    "or.b32 %__hawser_a2, %__hawser_ny, %__hawser_nz;\n"
+    "setp.eq.u32 %__hawser_p, %__hawser_a2, 1;\n"
+    "@%__hawser_p bra $__hawser_found;\n"
+    "div.u32 %__hawser_a0, %__hawser_x, %__hawser_nx;\n"
+    "mul.lo.u32 %__hawser_a1, %__hawser_a0, %__hawser_nx;\n"
+    "sub.u32 %__hawser_x, %__hawser_x, %__hawser_a1;\n"
+    "div.u32 %__hawser_z, %__hawser_a0, %__hawser_ny;\n"
+    "mul.lo.u32 %__hawser_a1, %__hawser_z, %__hawser_ny;\n"
+    "sub.u32 %__hawser_y, %__hawser_a0, %__hawser_a1;\n"
+    "$__hawser_found:\n"
+    "mov.u32 %__hawser_a3, 0;\n"
+    "}\n";
+
+/// What stands for this name in a kernel with an offset; empty: the name itself.
+std::string_view OffsetName(std::string_view name) {
+  constexpr std::string_view kNames[][2] = {{"%ctaid.x", "%__hawser_x"},   {"%ctaid.y", "%__hawser_y"},
+                                            {"%ctaid.z", "%__hawser_z"},   {"%nctaid.x", "%__hawser_nx"},
+                                            {"%nctaid.y", "%__hawser_ny"}, {"%nctaid.z", "%__hawser_nz"}};
+  for (const auto& [from, to] : kNames) {
+    if (name == from) return to;
+  }
+  return {};
+}
+
+/// A body, from behind its '{', with those names.
+std::string WithOffsetNames(std::string_view body) {
+  std::string out;
+  size_t at = 0;
+  for (Lexer lexer(body); lexer.Peek().kind != TokenKind::kEnd; lexer.Next()) {
+    const std::string_view to = lexer.Peek().kind == TokenKind::kWord ? OffsetName(lexer.Peek().text) : "";
+    if (to.empty()) continue;
+    out.append(body.substr(at, lexer.Offset() - at)).append(to);
+    at = lexer.Offset() + lexer.Peek().text.size();
+  }
+  return out.append(body.substr(at));
+}
 
 bool IsLinkage(std::string_view word) {
   return word == ".visible" || word == ".weak" || word == ".extern" || word == ".common";
@@ -168,9 +222,8 @@ Result<ParameterLayout> LayoutOf(const ptx::Module& module, const ptx::Function&
     if (parameter.size > MostParameterBytes(9, 0, 90)) return Status(Code::kInvalid, "it has too many parameters");
     layout.own_bytes = RoundUp(layout.own_bytes, parameter.alignment) + parameter.size;
   }
-  layout.low_offset = RoundUp(layout.own_bytes, 8);
-  layout.high_offset = layout.low_offset + 8;
-  layout.total_bytes = layout.high_offset + 8;
+  layout.added_offset = RoundUp(layout.own_bytes, 8);
+  layout.total_bytes = layout.added_offset + 16;
   if (layout.total_bytes > MostParameterBytes(module.version_major, module.version_minor, module.target)) {
     return Status(Code::kInvalid, "it has too many parameters");
   }
@@ -181,7 +234,9 @@ Result<std::vector<KernelPlace>> FindKernels(std::string_view text) {
   return KernelFinder(text.substr(0, text.find('\0'))).Run();
 }
 
-Result<std::string> GuardKernel(const ptx::Module& module, std::string_view kernel) {
+Result<std::string> Rewrite(const ptx::Module& module, std::string_view kernel, Way way) {
+  const std::string_view prologue = way == Way::kGuard ? kGuard : kOffset;
+  const std::string_view parameters = way == Way::kGuard ? kGuardParameters : kOffsetParameters;
   const std::string_view text = *module.text;
   if (text.find(kMark) != std::string_view::npos) return Unclear("it has names of ours");
   Result<std::vector<KernelPlace>> kernels = FindKernels(text);
@@ -189,7 +244,7 @@ Result<std::string> GuardKernel(const ptx::Module& module, std::string_view kern
   const auto is_ours = [&](const KernelPlace& place) { return place.name == kernel && place.body != 0; };
   if (std::count_if(kernels->begin(), kernels->end(), is_ours) != 1) return Unclear("it is not there once");
   std::string out;
-  out.reserve(text.size() + kPrologue.size() + kParameters.size() + 8);
+  out.reserve(text.size() + prologue.size() + parameters.size() + 8);
   size_t at = 0;
   const auto copy_to = [&](size_t end) {
     out += text.substr(at, end - at);
@@ -204,16 +259,21 @@ Result<std::string> GuardKernel(const ptx::Module& module, std::string_view kern
     }
     if (place.parameters_begin == 0) {
       copy_to(place.name_end);
-      out.append("(").append(kParameters).append(")");
+      out.append("(").append(parameters).append(")");
     } else {
       copy_to(place.parameters_end);
       const std::string_view own = text.substr(place.parameters_begin, place.parameters_end - place.parameters_begin);
       if (Lexer(own).Peek().kind != TokenKind::kEnd) out += ",";
-      out.append("\n").append(kParameters);
+      out.append("\n").append(parameters);
     }
     copy_to(place.body);
-    out += kPrologue;
-    copy_to(place.end);
+    out += prologue;
+    if (way == Way::kGuard) {
+      copy_to(place.end);
+    } else {
+      out += WithOffsetNames(text.substr(at, place.end - at));
+      at = place.end;
+    }
   }
   copy_to(text.size());
   return out;

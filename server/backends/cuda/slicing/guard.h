@@ -1,9 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// Guard slicing: from a PTX module the text of one kernel whose blocks end at once unless their linear index lies in
-// [low, high). Both bounds are parameters behind the kernel's own. A part of a launch has the launch's own grid, so all
-// special registers stay true, and neither the kernel's body nor the functions that it calls are touched.
+// From a PTX module the text of one kernel that runs blocks [low, high) of a launch, in linear order. What it needs to
+// know for that are parameters behind the kernel's own. Two ways:
 //
-// Cost: a launch in n parts starts (n - 1) times its blocks in vain.
+// Offset slicing: a part is a row of high - low blocks. The kernel finds out which blocks of the launch they are, and
+// names these values where it named %ctaid and %nctaid. Only where nobody else can see those: not in functions that it
+// calls, and read by plain moves alone. No block is started in vain.
+//
+// Guard slicing: a part has the launch's own grid, and all blocks outside of [low, high) end at once. All special
+// registers stay true, and neither the kernel's body nor the functions that it calls are touched. A launch in n parts
+// starts (n - 1) times its blocks in vain.
 #ifndef HAWSER_SERVER_BACKENDS_CUDA_SLICING_GUARD_H_
 #define HAWSER_SERVER_BACKENDS_CUDA_SLICING_GUARD_H_
 
@@ -17,18 +22,20 @@
 
 namespace hawser::server::cuda_slicing {
 
-/// Where the parameters of a guarded kernel lie, in bytes from the first one.
+enum class Way : uint8_t { kGuard, kOffset };
+
+/// Where the parameters of a rewritten kernel lie, in bytes from the first one. Behind its own come, guarded: u64 low,
+/// u64 high; offset: u32 low, u32 each of the launch's three extents.
 struct ParameterLayout {
-  uint64_t own_bytes = 0;    ///< The kernel's own, from 0.
-  uint64_t low_offset = 0;   ///< u64: the first block that runs.
-  uint64_t high_offset = 0;  ///< u64: the first block that does not run any more.
+  uint64_t own_bytes = 0;  ///< The kernel's own, from 0.
+  uint64_t added_offset = 0;
   uint64_t total_bytes = 0;
 };
 
 /// Most bytes of parameters that a kernel of this version and target may have ("PTX ISA", section 4.4.2 on .param).
 uint64_t MostParameterBytes(uint32_t version_major, uint32_t version_minor, uint32_t target);
 
-/// The layout; kInvalid when the guard's parameters do not fit.
+/// The layout, of both ways; kInvalid when the added parameters do not fit.
 wire::Result<ParameterLayout> LayoutOf(const ptx::Module& module, const ptx::Function& kernel);
 
 /// Where a kernel stands in its module's text: byte offsets.
@@ -45,9 +52,9 @@ struct KernelPlace {
 /// All kernels of a text that ptx::Parse() has taken. kInvalid when they cannot be told apart.
 wire::Result<std::vector<KernelPlace>> FindKernels(std::string_view text);
 
-/// A module with this kernel, guarded, and no other; everything else of the module is in it. It has variables of its
-/// own: whether the kernel can do with those is not looked at here (scan.h).
-wire::Result<std::string> GuardKernel(const ptx::Module& module, std::string_view kernel);
+/// A module with this kernel, rewritten, and no other; everything else of the module is in it. It has variables of its
+/// own: whether the kernel can do with those, or with offsets, is not looked at here (scan.h).
+wire::Result<std::string> Rewrite(const ptx::Module& module, std::string_view kernel, Way way);
 
 }  // namespace hawser::server::cuda_slicing
 

@@ -76,7 +76,32 @@ class Scan {
     return {};
   }
 
+  /// After Run() has found nothing.
+  bool OnlyTheKernelAsksForPlace() const {
+    return std::all_of(reached_.begin(), reached_.end(), [&](const Function* function) {
+      if (function != reached_.front() && Asks(*function)) return false;
+      return function != reached_.front() || AsksByMovesAlone(*function);
+    });
+  }
+
  private:
+  static bool IsPlace(const Operand& operand) {
+    return operand.kind == OperandKind::kSpecial &&
+           In(static_cast<SpecialRegister>(operand.index), SpecialRegister::kCtaidX, SpecialRegister::kNctaidZ);
+  }
+  static bool Asks(const Function& function) {
+    return std::any_of(function.operands.begin(), function.operands.end(), IsPlace);
+  }
+  static bool AsksByMovesAlone(const Function& function) {
+    const auto count = static_cast<size_t>(std::count_if(function.operands.begin(), function.operands.end(), IsPlace));
+    size_t moves = 0;
+    for (const Instruction& instruction : function.instructions) {
+      if (instruction.op != "mov.u32" && instruction.op != "mov.b32" && instruction.op != "mov.s32") continue;
+      if (instruction.operand_count == 2 && IsPlace(function.operands[instruction.first_operand + 1])) ++moves;
+    }
+    return moves == count;
+  }
+
   std::string Directives(std::string_view name) {
     auto kernels = FindKernels(*module_.text);
     if (!kernels.ok()) return kernels.status().text();
@@ -155,5 +180,10 @@ class Scan {
 }  // namespace
 
 std::string WhyWhole(const Module& module, std::string_view kernel) { return Scan(module).Run(kernel); }
+
+bool MayOffset(const Module& module, std::string_view kernel) {
+  Scan scan(module);
+  return scan.Run(kernel).empty() && scan.OnlyTheKernelAsksForPlace();
+}
 
 }  // namespace hawser::server::cuda_slicing

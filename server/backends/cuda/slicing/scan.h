@@ -24,6 +24,10 @@ namespace hawser::server::cuda_slicing {
 /// Empty: the kernel may run in parts. Otherwise why not, as the rest of "runs whole: ...".
 std::string WhyWhole(const ptx::Module& module, std::string_view kernel);
 
+/// True when parts of it may be launched with an offset (guard.h): nobody but the kernel itself asks where a block is
+/// in the launch, and that by moves alone. Of kernels that may run in parts.
+bool MayOffset(const ptx::Module& module, std::string_view kernel);
+
 }  // namespace hawser::server::cuda_slicing
 
 #endif  // HAWSER_SERVER_BACKENDS_CUDA_SLICING_SCAN_H_
