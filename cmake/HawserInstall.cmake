@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # What `cmake --install` puts where. Included last, when all targets exist.
-#   <prefix>/bin/hawser, hawserd            <prefix>/libexec/hawser/hawser-worker, hawser-admin, hawser-bench-opencl
+#   <prefix>/bin/hawser, hawserd            <prefix>/libexec/hawser/hawser-worker, hawser-admin, hawser-bench-opencl,
+#                                           hawser-policy-host
 #   <prefix>/lib/libhawser_opencl.so        <prefix>/share/hawser/icd/hawser.icd
 #   <prefix>/lib/hawser/guest, soft: CUDA's libraries under CUDA's names; only `hawser run` points programs there
 include(GNUInstallDirs)
