@@ -217,28 +217,33 @@ def weights(bench):
         "it, and of the work that their programs saw done."],
         ("weights", "policy", "shares", "error", "programs saw", "worst window of 500 ms"))
     groups = []
-    for low, high in ((30, 70), (10, 90)):
-        for policy in ("fair", "drr") if not bench.quick else ("fair",):
-            tenants = [Tenant(f"weight-{weight}", {**bench.sizes["matmul"]["12K"], "seconds": seconds, "depth": 2}, str(weight), weight)
-                       for weight in (low, high)]
-            result = bench.run(policy, tenants)
-            if not result.measured():
-                report.goal(f"{low}:{high}, {policy}: the server counts device time", False, "it does not")
-                continue
-            begin, end = 500, 1000 * seconds - 500
-            expected = {tenant.name: tenant.weight / (low + high) for tenant in tenants}
-            share = measures.shares(result.counters, begin, end)
-            error = measures.worst_error([share], expected)
-            seen = measures.shares({tenant.name: measures.completed_work(result.launches(tenant.name), 1) for tenant in tenants},
-                                   begin, min(end, *(max(b + l for b, l in result.launches(t.name)) for t in tenants)))
-            worst = measures.worst_error(measures.window_shares(result.counters, begin, end, 500), expected)
-            text = " : ".join(f"{100 * share[t.name]:.2f}" for t in tenants)
-            report.rows.append((f"{low}:{high}", policy, text, f"{error:.2f} points",
-                                " : ".join(f"{100 * seen[t.name]:.1f}" for t in tenants), f"{worst:.2f} points"))
-            report.data.append({"weights": [low, high], "policy": policy, "shares": share, "programs": seen})
-            groups.append((f"{low}:{high} {policy}", [(t.name[7:], 100 * share[t.name], 100 * expected[t.name]) for t in tenants]))
-            if policy == "fair":
-                report.goal(f"{low}:{high}: within 1 point", error <= 1, f"{error:.2f}")
+    cases = ((30, 70, "fair", False), (10, 90, "fair", False), (20, 80, "fair", True), (30, 70, "drr", False),
+             (10, 90, "drr", False))
+    for low, high, policy, change in cases if not bench.quick else cases[:3]:
+        # Changed while they run: they begin with equal weights, and the second half counts.
+        tenants = [Tenant(f"weight-{weight}", {**bench.sizes["matmul"]["12K"], "seconds": seconds, "depth": 2}, str(weight),
+                          100 if change else weight) for weight in (low, high)]
+        half = seconds / 2
+        later = [(half, ["tenants", "set", f"weight-{weight}", "--weight", str(weight)]) for weight in (low, high)] if change else ()
+        result = bench.run(policy, tenants, later=later)
+        if not result.measured():
+            report.goal(f"{low}:{high}, {policy}: the server counts device time", False, "it does not")
+            continue
+        begin, end = 1000 * half + 500 if change else 500, 1000 * seconds - 500
+        expected = {f"weight-{weight}": weight / (low + high) for weight in (low, high)}
+        share = measures.shares(result.counters, begin, end)
+        error = measures.worst_error([share], expected)
+        seen = measures.shares({tenant.name: measures.completed_work(result.launches(tenant.name), 1) for tenant in tenants},
+                               begin, min(end, *(max(b + l for b, l in result.launches(t.name)) for t in tenants)))
+        worst = measures.worst_error(measures.window_shares(result.counters, begin, end, 500), expected)
+        text = " : ".join(f"{100 * share[t.name]:.2f}" for t in tenants)
+        label = f"{low}:{high}, set while they run" if change else f"{low}:{high}"
+        report.rows.append((label, policy, text, f"{error:.2f} points",
+                            " : ".join(f"{100 * seen[t.name]:.1f}" for t in tenants), f"{worst:.2f} points"))
+        report.data.append({"weights": [low, high], "policy": policy, "shares": share, "programs": seen})
+        groups.append((f"{low}:{high} {policy}{' set' if change else ''}", [(t.name[7:], 100 * share[t.name], 100 * expected[t.name]) for t in tenants]))
+        if policy == "fair":
+            report.goal(f"{label}: within 1 point", error <= 1, f"{error:.2f}")
     if groups:
         report.pictures["weights"] = pictures.bars("Shares by weight; lines: the weights", "%", groups, 100)
     bench.judge_results(report)

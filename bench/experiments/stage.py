@@ -174,8 +174,8 @@ class Stage:
     def _configuration(self, policy, tenants, settings):
         env = {**self.worker_env, "POCL_CACHE_DIR": f"{self.cache}/pocl", "HAWSER_OPENCL_SPLIT_HISTORY": f"{self.cache}/{{tenant}}.speeds"}
         lines = ["[opencl]", "env = { " + ", ".join(f'{k} = "{v}"' for k, v in env.items()) + " }",
-                 # The policies that are compared are not all fair, and are to stay.
-                 "[scheduler]", f'policy = "{policy}"', "starvation_ms = 0",
+                 # The policies that are compared are not all fair, and are to stay; and a machine that is busy is no runaway.
+                 "[scheduler]", f'policy = "{policy}"', "starvation_ms = 0", "max_unit_ms = 60000",
                  "[scheduler.settings]"] + [f"{key} = {value}" for key, value in settings.items()]
         for number, tenant in enumerate(tenants):
             lines += [f"[tenants.{tenant.name}]", f'token = "{self._token(number)}"', f"weight = {tenant.weight}",
@@ -186,15 +186,23 @@ class Stage:
     def _token(number):
         return f"experiment-tenant-{number:04d}"
 
-    def run(self, policy, tenants, limit_s=170, settings=None):
-        """All tenants begin together; returns when the last has ended."""
+    def _operate(self, uri, words):
+        env = {**os.environ, "HAWSER_SERVER": uri}
+        env.pop("HAWSER_ADMIN", None)
+        done = subprocess.run([str(self.hawser), *words], env=env, capture_output=True, text=True, timeout=30)
+        if done.returncode != 0:
+            raise Failure(f"hawser {' '.join(words)}: {done.stderr}")
+
+    def run(self, policy, tenants, limit_s=170, settings=None, later=()):
+        """All tenants begin together; returns when the last has ended. `later`: [(seconds, [word])], what an operator
+        types while they run: hawser word..."""
         folder = pathlib.Path(tempfile.mkdtemp(prefix="hawser-experiment-run-"))
         try:
-            return self._run(policy, tenants, limit_s, settings or {}, folder)
+            return self._run(policy, tenants, limit_s, settings or {}, later, folder)
         finally:
             shutil.rmtree(folder, ignore_errors=True)
 
-    def _run(self, policy, tenants, limit_s, settings, folder):
+    def _run(self, policy, tenants, limit_s, settings, later, folder):
         config = folder / "hawserd.toml"
         config.write_text(self._configuration(policy, tenants, settings))
         deadline = time.monotonic() + limit_s
@@ -218,6 +226,9 @@ class Stage:
                     start_ns = time.clock_gettime_ns(time.CLOCK_MONOTONIC) + 300_000_000
                     start.with_suffix(".part").write_text(f"{start_ns}\n")
                     start.with_suffix(".part").rename(start)
+                    for seconds, words in later:
+                        time.sleep(max(0, start_ns / 1e9 + seconds - time.monotonic()))
+                        self._operate(server.uri, words)
                     # Who has done its repeats goes on until all have, so that each has the same company.
                     for guest in guests:
                         if "repeat" in guest.tenant.work:

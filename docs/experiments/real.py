@@ -16,6 +16,7 @@ import json
 import os
 import pathlib
 import platform
+import signal
 import subprocess
 import sys
 import tempfile
@@ -120,6 +121,7 @@ def main():
         write_page(out)
         return 0
     keep.machine = machine()
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # So that what was started is stopped.
     failed, missed = [], 0
     for device in options.device or list(stage.DEVICES):
         with_device = stage.Stage(options.build, device)
@@ -133,7 +135,7 @@ def main():
                 try:
                     bench = experiments.Bench(with_device, options.quick, lambda text: print(text, flush=True))
                     report = experiments.EXPERIMENTS[name](bench)
-                except stage.Failure as failure:
+                except (stage.Failure, ValueError) as failure:  # The second: samples are missing.
                     print(f"{device} {name}: {failure}", file=sys.stderr)
                     failed.append(f"{device} {name}")
                     continue
