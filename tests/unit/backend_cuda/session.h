@@ -41,17 +41,29 @@ struct Received {
 
 class FakeReplies final : public Replies {
  public:
+  /// Called again and again while a test waits: what the executor would do meanwhile.
+  std::function<void()> pump;
+
   void Flush() override {}
   /// The first frame, from number `from` on, that `matches`; null after kPatience.
   std::shared_ptr<Frame> Await(const std::function<bool(const Frame&)>& matches, size_t from = 0) {
-    std::unique_lock<std::mutex> lock(mutex_);
+    const auto give_up = std::chrono::steady_clock::now() + kPatience;
     std::shared_ptr<Frame> found;
-    changed_.wait_for(lock, kPatience, [&] {
-      for (size_t i = from; i < frames_.size() && found == nullptr; ++i) {
-        if (matches(*frames_[i])) found = frames_[i];
+    while (found == nullptr && std::chrono::steady_clock::now() < give_up) {
+      if (pump) pump();
+      std::unique_lock<std::mutex> lock(mutex_);
+      const auto look = [&] {
+        for (size_t i = from; i < frames_.size() && found == nullptr; ++i) {
+          if (matches(*frames_[i])) found = frames_[i];
+        }
+        return found != nullptr;
+      };
+      if (pump) {
+        changed_.wait_for(lock, std::chrono::milliseconds(1), look);
+      } else {
+        changed_.wait_for(lock, kPatience, look);
       }
-      return found != nullptr;
-    });
+    }
     return found;
   }
   size_t count() const {
@@ -166,6 +178,7 @@ class Session {
     std::string cache;
     std::string tenant = "alice";
     size_t heap = 1u << 20;
+    LaunchGate* gate = nullptr;
   };
   Session() : Session(Options()) {}
   explicit Session(const Options& options) : driver(options.memory), heap_(options.heap) {
@@ -180,7 +193,16 @@ class Session {
     services.heap = {heap_.data(), heap_.size()};
     services.limits = options.limits;
     services.log = [this](std::string_view, const std::string& text) { log += text + "\n"; };
+    services.launch_gate = options.gate;
+    SessionBackend::Later later;
+    later.wake = [] {};
+    later.report = [this](const wire::FrameHeader& header, const SessionBackend::Outcome& outcome, const std::string&) {
+      if (outcome.status != 0) (void)backend->TakeFailure();
+      late[header.seq] = outcome;
+    };
+    backend->SetLater(later);
     backend->SetServices(services);
+    if (options.gate != nullptr) replies.pump = [this] { backend->Resume(); };
   }
   ~Session() {
     driver.Unblock();
@@ -289,6 +311,7 @@ class Session {
     return Ask<cuda::Status>(synchronize)->status;
   }
 
+  std::map<uint64_t, SessionBackend::Outcome> late;  ///< Of commands that were deferred, by number.
   FakeDriver driver;
   FakeReplies replies;
   FakeBulkIn bulk_in;

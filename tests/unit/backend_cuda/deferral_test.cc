@@ -1,0 +1,185 @@
+// SPDX-License-Identifier: Apache-2.0
+// Which commands wait behind a stream that is held, and in which order they go on.
+#include "server/backends/cuda/deferral.h"
+
+#include <gtest/gtest.h>
+
+#include <vector>
+
+#include "server/backends/cuda/split_settings.h"
+
+namespace hawser::server::cuda_backend {
+namespace {
+
+using Kind = Footprint::Kind;
+
+const wire::Id kContext(1, 1, 1), kOther(1, 1, 2), kOne(2, 1, 1), kTwo(2, 1, 2), kEvent(3, 1, 1);
+
+Footprint In(wire::Id stream, wire::Id context = kContext, bool nonblocking = false) {
+  return {.kind = Kind::kStream, .nonblocking = nonblocking, .context = context, .stream = stream};
+}
+Footprint Record(wire::Id stream, wire::Id event) {
+  Footprint footprint = In(stream);
+  footprint.changes_event = true;
+  footprint.event = event;
+  return footprint;
+}
+Footprint Wait(wire::Id stream, wire::Id event) {
+  Footprint footprint = In(stream);
+  footprint.event = event;
+  return footprint;
+}
+
+class Waiting {
+ public:
+  Deferral deferral;
+
+  void Push(uint64_t number, const Footprint& footprint) {
+    DeferredFrame frame;
+    frame.header.seq = number;
+    frame.footprint = footprint;
+    deferral.Push(std::move(frame));
+  }
+  std::vector<uint64_t> Run() {
+    std::vector<uint64_t> numbers;
+    deferral.Run([&](DeferredFrame& frame) { numbers.push_back(frame.header.seq); });
+    return numbers;
+  }
+};
+
+TEST(CudaDeferral, NothingWaitsBehindNothing) {
+  const Deferral deferral;
+  EXPECT_TRUE(deferral.idle());
+  EXPECT_FALSE(deferral.MustWait(In(kOne)));
+  EXPECT_FALSE(deferral.MustWait({}));
+}
+
+TEST(CudaDeferral, AHeldStreamHoldsItsOwn) {
+  Deferral deferral;
+  deferral.Hold(In(kOne));
+  EXPECT_TRUE(deferral.MustWait(In(kOne)));
+  EXPECT_FALSE(deferral.MustWait(In(kTwo)));
+  EXPECT_TRUE(deferral.MustWait({}));  // What fits no class.
+  EXPECT_FALSE(deferral.MustWait({.kind = Kind::kFree}));
+  EXPECT_FALSE(deferral.MustWait({.kind = Kind::kCreation}));
+  EXPECT_FALSE(deferral.MustWait({.kind = Kind::kCreation, .frees = true}));
+  EXPECT_TRUE(deferral.MustWait({.kind = Kind::kContext, .context = kContext}));
+  EXPECT_FALSE(deferral.MustWait({.kind = Kind::kContext, .context = kOther}));
+  EXPECT_TRUE(deferral.Release(kContext, kOne));
+  EXPECT_FALSE(deferral.Release(kContext, kOne));
+  EXPECT_TRUE(deferral.idle());
+}
+
+TEST(CudaDeferral, TheDefaultStreamWaitsForOthersAndTheyForIt) {
+  {
+    Deferral deferral;
+    deferral.Hold(In(kOne));
+    EXPECT_TRUE(deferral.MustWait(In({})));
+    EXPECT_FALSE(deferral.MustWait(In({}, kOther)));
+  }
+  {
+    Deferral deferral;
+    deferral.Hold(In(kOne, kContext, /*nonblocking=*/true));
+    EXPECT_FALSE(deferral.MustWait(In({})));
+  }
+  Deferral deferral;
+  deferral.Hold(In({}));
+  EXPECT_TRUE(deferral.MustWait(In({})));
+  EXPECT_TRUE(deferral.MustWait(In(kOne)));
+  EXPECT_FALSE(deferral.MustWait(In(kOne, kContext, /*nonblocking=*/true)));
+  EXPECT_FALSE(deferral.MustWait(In(kOne, kOther)));
+}
+
+TEST(CudaDeferral, EventsCarryOrderFromStreamToStream) {
+  Waiting waiting;
+  waiting.deferral.Hold(In(kOne, kContext, true));
+  EXPECT_FALSE(waiting.deferral.MustWait(Wait(kTwo, kEvent)));
+  waiting.Push(1, Record(kOne, kEvent));
+  EXPECT_TRUE(waiting.deferral.MustWait(Wait(kTwo, kEvent)));
+  EXPECT_TRUE(waiting.deferral.MustWait({.kind = Kind::kEvent, .event = kEvent}));
+  waiting.Push(2, Wait(kTwo, kEvent));
+  // What is behind the wait waits as well; and the event cannot be recorded anew before.
+  EXPECT_TRUE(waiting.deferral.MustWait(In(kTwo)));
+  EXPECT_TRUE(waiting.deferral.MustWait(Record(wire::Id(2, 1, 3), kEvent)));
+  waiting.Push(3, In(kTwo));
+  EXPECT_TRUE(waiting.Run().empty());
+  waiting.deferral.Release(kContext, kOne);
+  EXPECT_EQ(waiting.Run(), (std::vector<uint64_t>{1, 2, 3}));
+  EXPECT_TRUE(waiting.deferral.idle());
+}
+
+TEST(CudaDeferral, AnEventThatSomebodyWillWaitForStaysAsItIs) {
+  Waiting waiting;
+  waiting.deferral.Hold(In(kOne));
+  waiting.Push(1, Wait(kOne, kEvent));
+  EXPECT_TRUE(waiting.deferral.MustWait({.kind = Kind::kEvent, .changes_event = true, .event = kEvent}));
+  EXPECT_FALSE(waiting.deferral.MustWait({.kind = Kind::kEvent, .event = kEvent}));
+}
+
+TEST(CudaDeferral, AllocationsWaitForWhatFreesAlone) {
+  Waiting waiting;
+  waiting.deferral.Hold(In(kOne));
+  Footprint free = In(kOne);
+  free.frees = true;
+  waiting.Push(1, free);
+  EXPECT_TRUE(waiting.deferral.MustWait({.kind = Kind::kCreation, .frees = true}));
+  EXPECT_FALSE(waiting.deferral.MustWait({.kind = Kind::kCreation}));
+}
+
+TEST(CudaDeferral, WhatConcernsEverythingIsBehindAllAndBeforeAll) {
+  Waiting waiting;
+  waiting.deferral.Hold(In(kOne));
+  waiting.Push(1, {});
+  EXPECT_TRUE(waiting.deferral.MustWait(In(kTwo)));
+  EXPECT_TRUE(waiting.deferral.MustWait({.kind = Kind::kCreation}));
+  EXPECT_FALSE(waiting.deferral.MustWait({.kind = Kind::kFree}));
+  waiting.Push(2, In(kTwo));
+  EXPECT_TRUE(waiting.Run().empty());
+  waiting.deferral.Release(kContext, kOne);
+  EXPECT_EQ(waiting.Run(), (std::vector<uint64_t>{1, 2}));
+}
+
+TEST(CudaDeferral, WhatRunsMayHoldItsStreamAgain) {
+  Waiting waiting;
+  waiting.deferral.Hold(In(kOne));
+  for (uint64_t i = 1; i <= 3; ++i) waiting.Push(i, In(kOne));
+  waiting.deferral.Release(kContext, kOne);
+  std::vector<uint64_t> numbers;
+  waiting.deferral.Run([&](DeferredFrame& frame) {
+    numbers.push_back(frame.header.seq);
+    if (frame.header.seq == 2) waiting.deferral.Hold(In(kOne));
+  });
+  EXPECT_EQ(numbers, (std::vector<uint64_t>{1, 2}));
+  EXPECT_EQ(waiting.deferral.size(), 1u);
+  waiting.deferral.Release(kContext, kOne);
+  EXPECT_EQ(waiting.Run(), (std::vector<uint64_t>{3}));
+}
+
+TEST(CudaDeferral, ItIsFullAtSomeTime) {
+  Waiting waiting;
+  waiting.deferral.Hold(In(kOne));
+  for (uint64_t i = 0; i < Deferral::kMostFrames; ++i) {
+    EXPECT_FALSE(waiting.deferral.full());
+    waiting.Push(i, In(kOne));
+  }
+  EXPECT_TRUE(waiting.deferral.full());
+}
+
+TEST(CudaSplitSettings, AreReadAndRefused) {
+  EXPECT_TRUE(SplitSettings::Parse("")->splits);
+  EXPECT_TRUE(SplitSettings::Parse("gate")->splits);
+  EXPECT_FALSE(SplitSettings::Parse("off")->splits);
+  auto all = SplitSettings::Parse("blocks=7,cores=100,beta=2.5,refuse=3");
+  ASSERT_TRUE(all.ok());
+  EXPECT_EQ(all->blocks, 7u);
+  EXPECT_EQ(all->cores, 100u);
+  EXPECT_EQ(all->beta, 2.5);
+  EXPECT_EQ(all->refuse, 3u);
+  for (const char* text :
+       {"on", "blocks", "blocks=0", "blocks=x", "gate,beta=0", "gate,cores=1e9", "gate,", "gate,x=1"}) {
+    EXPECT_FALSE(SplitSettings::Parse(text).ok()) << text;
+  }
+}
+
+}  // namespace
+}  // namespace hawser::server::cuda_backend
