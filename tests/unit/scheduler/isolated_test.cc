@@ -53,7 +53,7 @@ void ExpectWell(const SimResult& result) {
   for (const SimTenant& tenant : result.tenants) used += tenant.used_ns;
   EXPECT_EQ(busy, used);
   EXPECT_GT(static_cast<double>(busy), 0.95 * static_cast<double>(result.duration_ns));
-  const auto& last_window = Measure(result).windows[1].shares.back();
+  const std::vector<double> last_window = Measure(result).windows[1].shares.back();
   EXPECT_NEAR(last_window[2] / last_window[1], 2.0, 0.1);
 }
 
