@@ -122,7 +122,7 @@ class Server : private Controlled {
                                                                const admin::TenantChange& change) override;
   bool EndSession(uint64_t id, const std::string& reason) override;
   /// Tells the guest `text` and ends its worker, by force if need be.
-  bool StopSession(uint64_t id, const std::string& text);
+  bool StopSession(uint64_t id, SessionStatsPage::Cause cause, const std::string& text);
   wire::Result<admin::PolicyState> ChangePolicy(const std::string& name) override;
   admin::SessionState Describe(const Session& session) const;
   admin::ServerState DescribeServer() const;

@@ -73,7 +73,7 @@ void Server::OnSchedulerNotices() {
   for (const SchedulerNotice& notice : scheduler_->TakeNotices()) {
     Log(notice.kind == SchedulerNotice::Kind::kLog ? LogLevel::kInfo : LogLevel::kWarning, OneLine(notice.text));
     for (const uint64_t id : notice.sessions) {
-      (void)StopSession(id,
+      (void)StopSession(id, SessionStatsPage::kLaunchTimeout,
                         "a kernel has kept the device for longer than the limit while others waited "
                         "(scheduler.max_unit_ms)");
     }
@@ -246,10 +246,11 @@ void Server::Enforce(const std::string& name) {
 
 bool Server::EndSession(uint64_t id, const std::string& reason) {
   return StopSession(
-      id, "the server's operator ended the session" + (reason.empty() ? std::string() : ": " + OneLine(reason)));
+      id, SessionStatsPage::kEnded,
+      "the server's operator ended the session" + (reason.empty() ? std::string() : ": " + OneLine(reason)));
 }
 
-bool Server::StopSession(uint64_t id, const std::string& text) {
+bool Server::StopSession(uint64_t id, SessionStatsPage::Cause cause, const std::string& text) {
   const auto at = sessions_.find(id);
   if (at == sessions_.end()) return false;
   Session& session = at->second;
@@ -257,6 +258,7 @@ bool Server::StopSession(uint64_t id, const std::string& text) {
   session.stopped = true;
   session.stop_text = text;
   Log(LogLevel::kInfo, session.label + ": " + text);
+  session.stats.page()->stop_cause.store(cause, std::memory_order_relaxed);
   char* const told = session.stats.page()->stop_reason;
   std::copy_n(text.data(), std::min(text.size(), SessionStatsPage::kReason - 1), told);  // The page is zeroed: it ends.
   ::kill(session.worker.pid, SIGTERM);

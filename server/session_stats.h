@@ -43,10 +43,11 @@ struct SessionStatsPage {
   static constexpr uint32_t kMagic = 0x54535748;  // "HWST"
   static constexpr uint32_t kVersion = 1;
   static constexpr size_t kMaxDevices = 8;
-  static constexpr size_t kReason = 240;
+  static constexpr size_t kReason = 236;
   static constexpr size_t kDeviceName = 112;
 
   enum Phase : uint32_t { kStarting = 0, kRunning = 1 };
+  enum Cause : uint32_t { kEnded = 0, kLaunchTimeout = 1 };
   struct Device {
     char name[kDeviceName];  ///< Ends with a zero, or at the end of the array.
     uint64_t memory;         ///< Bytes.
@@ -61,7 +62,8 @@ struct SessionStatsPage {
   // hawserd, at any time.
   alignas(64) std::atomic<uint32_t> trace;    ///< TraceRing::Kinds to record; 0: nothing.
   std::atomic<uint64_t> device_memory_limit;  ///< Bytes that the session may hold; 0: no limit.
-  char stop_reason[kReason];                  ///< Before SIGTERM: why, ends with a zero; empty: the server stops.
+  std::atomic<uint32_t> stop_cause;           ///< Cause; before SIGTERM.
+  char stop_reason[kReason];                  ///< The same in words, ends with a zero; empty: the server stops.
 
   // The worker's executor.
   alignas(64) StatsCounter commands;  ///< Executed.

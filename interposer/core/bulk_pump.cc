@@ -87,7 +87,7 @@ Pump::Outcome BulkPump::End(const std::string& reason) {
     sink_ = nullptr;
     transfers_->Release(header_.transfer, /*ended=*/false);
   }
-  if (!closed_.exchange(true, std::memory_order_acq_rel)) loss_->OnChannelEnded(reason);
+  if (!closed_.exchange(true, std::memory_order_acq_rel)) loss_->OnChannelEnded(reason, 0);
   return Outcome::kEnded;
 }
 

@@ -45,7 +45,7 @@ bool BulkSender::SendChunks(uint64_t transfer, uint64_t size, const Get& get) {
 }
 
 bool BulkSender::Fail(const wire::Status& status) {
-  if (!closed_.exchange(true, std::memory_order_acq_rel)) loss_->OnChannelEnded(status.text());
+  if (!closed_.exchange(true, std::memory_order_acq_rel)) loss_->OnChannelEnded(status.text(), 0);
   return false;
 }
 

@@ -51,14 +51,16 @@ void CommandPump::Dispatch(const wire::FrameHeader& header, wire::Bytes payload)
   if (header.opcode == api_.session_lost) {
     wire::Reader reader(payload);
     const std::string reason(reader.GetString());
-    (void)End(!reader.failed() ? reason : "the server ended the session without a reason");
+    // Not every API has one.
+    const uint32_t cause = reader.remaining() >= sizeof(uint32_t) ? reader.Get<uint32_t>() : 0;
+    (void)End(!reader.failed() ? reason : "the server ended the session without a reason", cause);
     return;
   }
   if (NoticeSink* sink = notice_sink()) sink->OnNotice(header.opcode, payload);
 }
 
-Pump::Outcome CommandPump::End(const std::string& reason) {
-  loss_->OnChannelEnded(reason);
+Pump::Outcome CommandPump::End(const std::string& reason, uint32_t cause) {
+  loss_->OnChannelEnded(reason, cause);
   Close();
   return Outcome::kEnded;
 }

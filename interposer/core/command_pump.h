@@ -18,7 +18,8 @@ namespace hawser::guest {
 /// Hears that a channel has ended, and why. Any thread; may be called more than once.
 class LossListener {
  public:
-  virtual void OnChannelEnded(const std::string& reason) = 0;
+  /// `cause`: the API's error that the server gave for it; 0: none.
+  virtual void OnChannelEnded(const std::string& reason, uint32_t cause) = 0;
 
  protected:
   ~LossListener() = default;
@@ -43,7 +44,7 @@ class CommandPump final : public Pump {
 
  private:
   void Dispatch(const wire::FrameHeader& header, wire::Bytes payload);
-  Outcome End(const std::string& reason);
+  Outcome End(const std::string& reason, uint32_t cause = 0);
 
   wire::Channel* const channel_;
   const wire::SpinPolicy spin_;

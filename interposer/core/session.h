@@ -192,6 +192,8 @@ class Session {
   /// What calls return once the session is over: CL_DEVICE_NOT_AVAILABLE. CUDA's errors are positive: its guest
   /// library turns this one into one of them.
   static constexpr int32_t lost_code() { return -2; }
+  /// Once it is lost: the API's error that the server gave for the end; 0: none.
+  uint32_t lost_cause() const { return lost_cause_.load(std::memory_order_relaxed); }
   void SetNoticeSink(NoticeSink* sink);
   Stats& stats() { return stats_; }
   /// Ids of new objects. Thread-safe.
@@ -249,6 +251,7 @@ class Session {
   uint32_t inline_limit_ = 32u << 10;
   bool strict_ = false;
   std::atomic<Life> life_{Life::kAlive};
+  std::atomic<uint32_t> lost_cause_{0};  ///< Before life_ says that it is lost.
   Stats stats_;
 };
 

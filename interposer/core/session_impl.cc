@@ -51,13 +51,15 @@ int32_t Session::Impl::Wait(Receiver& by, bool (*done)(void*), void* context) {
   return lost_code();
 }
 
-void Session::Impl::End(const std::string& reason) {
+void Session::Impl::End(const std::string& reason, uint32_t cause) {
   if (!loss.Mark(reason)) return;
+  session->lost_cause_.store(cause, std::memory_order_relaxed);
   session->life_.store(Life::kLost, std::memory_order_release);
   Log(LogLevel::kError,
       "the session with %s is over: %s. Its devices are gone for this process (%s); "
       "start the program again",
-      connection.endpoint.ToString().c_str(), reason.c_str(), api.lost_code_name);
+      connection.endpoint.ToString().c_str(), reason.c_str(),
+      cause != 0 ? ("error " + std::to_string(cause)).c_str() : api.lost_code_name);
   stream.Close();
   command_pump.Close();
   bulk_pump.Close();

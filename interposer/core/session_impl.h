@@ -71,8 +71,8 @@ class Session::Impl final : private StreamEvents, private LossListener {
 
   /// Waits until done(context), then 0; lost_code() when the session ended before and all sinks know.
   int32_t Wait(Receiver& by, bool (*done)(void*), void* context);
-  /// Ends the session. The first caller's reason is logged.
-  void End(const std::string& reason);
+  /// Ends the session. The first caller's reason is logged, and its cause kept.
+  void End(const std::string& reason, uint32_t cause = 0);
   /// Tells all sinks that the session is over, once.
   void Tell();
   void AbandonAfterFork();
@@ -108,7 +108,7 @@ class Session::Impl final : private StreamEvents, private LossListener {
   void OnBlocked() override { receiver.AddInterest(); }
   void OnUnblocked() override { receiver.RemoveInterest(); }
   void OnStreamFailed(const wire::Status& status) override { End(status.text()); }
-  void OnChannelEnded(const std::string& reason) override { End(reason); }
+  void OnChannelEnded(const std::string& reason, uint32_t cause) override { End(reason, cause); }
 
   std::mutex verdicts_mutex_;
   std::unordered_map<uint64_t, std::unique_ptr<Verdict>> verdicts_;

@@ -36,7 +36,7 @@ CUresult FromWire(int32_t status) {
   if (status >= 0) return static_cast<CUresult>(status);
   switch (status) {
     case guest::Session::lost_code():
-      return CUDA_ERROR_DEVICE_UNAVAILABLE;
+      return Client::Get().Lost();
     case -4:  // The bulk channel's own: no room for data in flight.
     case -5:
     case -6:
@@ -53,7 +53,10 @@ Client& Client::Get() {
 
 CUresult Client::Lost() const {
   // In a child of fork() the parent's session is nobody's; CUDA does not survive fork() either.
-  return guest::Session::IfConnected() == session_ ? CUDA_ERROR_DEVICE_UNAVAILABLE : CUDA_ERROR_NOT_INITIALIZED;
+  if (session_ == nullptr) return CUDA_ERROR_DEVICE_UNAVAILABLE;
+  if (guest::Session::IfConnected() != session_) return CUDA_ERROR_NOT_INITIALIZED;
+  const uint32_t cause = session_->lost_cause();
+  return cause != 0 ? static_cast<CUresult>(cause) : CUDA_ERROR_DEVICE_UNAVAILABLE;
 }
 
 CUresult Client::Init() {

@@ -86,9 +86,12 @@ class Client {
   /// Bytes [pointer, pointer + size) as an offset into the heap; kNoHeap: not (wholly) in it.
   uint64_t HeapOffset(const void* pointer, uint64_t size) const;
 
+  /// What calls return once the session is over: CUDA_ERROR_LAUNCH_TIMEOUT after a runaway kernel, else
+  /// CUDA_ERROR_DEVICE_UNAVAILABLE.
+  CUresult Lost() const;
+
  private:
   Client() = default;
-  CUresult Lost() const;
   CUresult Load(guest::Session* session);
   void Adopt(const cuda::DeviceInfo& info);
   /// What this transport makes of a device.

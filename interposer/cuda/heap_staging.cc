@@ -23,7 +23,7 @@ struct HeapStaging::Slot final : guest::ReplySink {
     const auto got = reader.Get<int32_t>();
     Conclude(reader.failed() ? CUDA_ERROR_UNKNOWN : FromWire(got));
   }
-  void OnLost() override { Conclude(CUDA_ERROR_DEVICE_UNAVAILABLE); }
+  void OnLost() override { Conclude(Client::Get().Lost()); }
   void Conclude(CUresult result) {
     status = result;
     answered.store(true, std::memory_order_release);
@@ -42,6 +42,19 @@ struct HeapStaging::Slot final : guest::ReplySink {
 HeapStaging& HeapStaging::Get() {
   static auto* staging = new HeapStaging;
   return *staging;
+}
+
+bool HeapStaging::Usable() {
+  if (!Client::Get().heap_usable()) return false;
+  {
+    std::lock_guard lock(mutex_);
+    if (!slots_.empty()) return true;
+  }
+  guest::Session* session = Client::Get().session();
+  Slot* first = TryTake(session);
+  if (first == nullptr) return false;
+  Return(session, first);
+  return true;
 }
 
 HeapStaging::Slot* HeapStaging::TryTake(guest::Session* session) {
@@ -120,7 +133,7 @@ CUresult HeapStaging::Write(StreamCommand& command, CUdeviceptr to, const std::b
   for (uint64_t done = 0; done < size;) {
     const uint64_t part = std::min(kSlot, size - done);
     Slot* slot = Take(session);
-    if (slot == nullptr) return session->lost() ? CUDA_ERROR_DEVICE_UNAVAILABLE : CUDA_ERROR_OUT_OF_MEMORY;
+    if (slot == nullptr) return session->lost() ? Client::Get().Lost() : CUDA_ERROR_OUT_OF_MEMORY;
     std::memcpy(slot->data, from + done, part);
     const CUresult error = Start(command, slot, to + done, part, /*to_heap=*/false);
     {
@@ -153,7 +166,7 @@ CUresult HeapStaging::Read(StreamCommand& command, std::byte* to, CUdeviceptr fr
       error = Start(command, slot, from + part.offset, part.size, /*to_heap=*/true);
       asked += part.size;
     }
-    if (parts.empty()) return session->lost() ? CUDA_ERROR_DEVICE_UNAVAILABLE : CUDA_ERROR_OUT_OF_MEMORY;
+    if (parts.empty()) return session->lost() ? Client::Get().Lost() : CUDA_ERROR_OUT_OF_MEMORY;
     const Part part = parts.front();
     parts.pop_front();
     auto answered = [&part] { return part.slot->answered.load(std::memory_order_acquire); };

@@ -20,7 +20,7 @@ void RemoteRead::OnReply(wire::Bytes payload) {
   }
 }
 
-void RemoteRead::OnLost() { Conclude(CUDA_ERROR_DEVICE_UNAVAILABLE, false); }
+void RemoteRead::OnLost() { Conclude(Client::Get().Lost(), false); }
 
 std::byte* RemoteRead::Place(uint64_t offset, uint32_t size) {
   const uint64_t total = region_.bytes();

@@ -253,7 +253,8 @@ void Scheduler::Give(const Choice& choice, uint64_t now_ns) {
 
 void Scheduler::Revoke(uint64_t now_ns) {
   if (holder_ == nullptr || draining_) return;
-  (void)now_ns;
+  // Who was alone was not measured: how long it has finished nothing counts from here.
+  if (grant_.kind == Grant::Kind::kOpen) progress_at_ns_ = now_ns;
   draining_ = true;
   holder_->state = HAWSER_TENANT_DRAINING;
   sink_.Revoke(holder_->id);

@@ -65,6 +65,12 @@ class BasicGate {
     if (waits_.load(std::memory_order_seq_cst) != 0) own_.Ring();
   }
 
+  /// Any thread: device time of something that was no piece.
+  void Charge(uint64_t used_ns) {
+    page_.used_ns.fetch_add(used_ns, std::memory_order_relaxed);
+    page_.completed.fetch_add(1, std::memory_order_relaxed);
+  }
+
   /// Any thread: Enter() returns false, now and later.
   void Cancel() {
     cancelled_.store(1, std::memory_order_relaxed);

@@ -34,8 +34,8 @@ class Dialect {
   /// A command that has no reply failed. `object` should have been created by it, `queue` was to execute it.
   virtual void SendFailure(Replies* replies, const wire::FrameHeader& command, int32_t status, wire::Id object,
                            wire::Id queue, std::string_view text) const = 0;
-  /// Why the session ends.
-  virtual void SendLost(Replies* replies, std::string_view reason) const = 0;
+  /// Why the session ends. `cause` is a SessionStatsPage::Cause, where the API has a name for it.
+  virtual void SendLost(Replies* replies, std::string_view reason, uint32_t cause) const = 0;
   /// What kernels printed.
   virtual void SendOutput(Replies* replies, wire::Bytes text, bool flush) const = 0;
   /// The frame that SendLost would send, for a signal handler to send later. Returns its size; 0: no room.

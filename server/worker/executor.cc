@@ -144,14 +144,16 @@ void Executor::Report(const FrameHeader& header, int32_t status, const std::stri
                        refusal.empty() ? failure.text : refusal);
 }
 
-void Executor::Lose(const std::string& reason, bool tell_guest) { EndSession("error", reason, tell_guest); }
+void Executor::Lose(const std::string& reason, bool tell_guest) { EndSession("error", reason, tell_guest, 0); }
 
-void Executor::Stop(const std::string& reason) { EndSession("info", reason, /*tell_guest=*/true); }
+void Executor::Stop(const std::string& reason, uint32_t cause) {
+  EndSession("info", reason, /*tell_guest=*/true, cause);
+}
 
-void Executor::EndSession(std::string_view level, const std::string& reason, bool tell_guest) {
+void Executor::EndSession(std::string_view level, const std::string& reason, bool tell_guest, uint32_t cause) {
   if (ending_.exchange(true, std::memory_order_acq_rel)) return;
   log_->Write(level, "the session ends: " + reason);
-  if (tell_guest) dialect_.SendLost(replies_, reason);
+  if (tell_guest) dialect_.SendLost(replies_, reason, cause);
   // Only now, because the process may end as soon as the executor sees it.
   lost_.store(true, std::memory_order_release);
   lost_.notify_all();

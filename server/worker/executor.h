@@ -36,8 +36,8 @@ class Executor {
   /// Ends the session from any thread: logs the reason, tells the guest (unless its side is stuck),
   /// wakes the executor. The first reason counts.
   void Lose(const std::string& reason, bool tell_guest = true);
-  /// As Lose(), for a reason that is nobody's fault.
-  void Stop(const std::string& reason);
+  /// As Lose(), for a reason that is not the guest's protocol. `cause` is a SessionStatsPage::Cause.
+  void Stop(const std::string& reason, uint32_t cause = 0);
 
   /// Commands executed. Executor thread only.
   uint64_t executed() const { return next_seq_ - 1; }
@@ -48,7 +48,7 @@ class Executor {
   bool Execute(const wire::FrameHeader& header, wire::Bytes payload);
   /// False: as Execute().
   bool Conclude(const wire::FrameHeader& header, const SessionBackend::Outcome& outcome, const std::string& refusal);
-  void EndSession(std::string_view level, const std::string& reason, bool tell_guest);
+  void EndSession(std::string_view level, const std::string& reason, bool tell_guest, uint32_t cause);
   std::string Where(const wire::FrameHeader& header) const;
   void Report(const wire::FrameHeader& header, int32_t status, const std::string& refusal);
 

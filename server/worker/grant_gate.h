@@ -53,6 +53,7 @@ class GrantGate final : public LaunchGate {
   bool TryEnter(uint64_t estimated_ns) override;
   bool Enter(uint64_t estimated_ns) override;
   void Leave(uint64_t estimated_ns, uint64_t measured_ns) override;
+  void Charge(uint64_t measured_ns) override { gate_.Charge(measured_ns); }
   void Cancel() override;
 
  private:

@@ -46,7 +46,7 @@ class GuestSession {
   void Shutdown();
 
   /// Ends the session from another thread and tells the guest why.
-  void Stop(const std::string& reason) { executor_->Stop(reason); }
+  void Stop(const std::string& reason, uint32_t cause = 0) { executor_->Stop(reason, cause); }
 
  private:
   GuestSession(const WorkerSettings& settings, SessionBackend* backend, SessionLog* log, SessionStatsPage* stats,

@@ -41,6 +41,8 @@ class LaunchGate {
   virtual bool Enter(uint64_t estimated_ns) = 0;
   /// What was entered with this estimate is done. `measured_ns` as the device's clock has it; 0: not known (it failed).
   virtual void Leave(uint64_t estimated_ns, uint64_t measured_ns) = 0;
+  /// Within a drain: something has ended that was not entered; it took so long. Shows that the device goes on.
+  virtual void Charge(uint64_t measured_ns) { (void)measured_ns; }
   /// Ends all waits, now and later.
   virtual void Cancel() = 0;
 };

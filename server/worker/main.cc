@@ -86,7 +86,8 @@ class StopWatcher {
       }
       stopped_ = true;
       const std::string reason(stats->stop_reason, ::strnlen(stats->stop_reason, sizeof(stats->stop_reason)));
-      session->Stop(reason.empty() ? "the server was stopped" : reason);
+      session->Stop(reason.empty() ? "the server was stopped" : reason,
+                    stats->stop_cause.load(std::memory_order_relaxed));
       // An executor that is in the middle of something long does not come back in time.
       ::sleep(1);
       ::_exit(kStopped);

@@ -28,7 +28,9 @@ class OpenCl final : public Dialect {
     notice.text = Clip(text);
     replies->Notify(notice, false);
   }
-  void SendLost(Replies* replies, std::string_view reason) const override { replies->Notify(Lost(reason), true); }
+  void SendLost(Replies* replies, std::string_view reason, uint32_t) const override {
+    replies->Notify(Lost(reason), true);
+  }
   void SendOutput(Replies* replies, wire::Bytes text, bool flush) const override {
     opencl::KernelOutput notice;
     notice.text = text;

@@ -9,3 +9,23 @@ add_test(NAME max_share_alone
   COMMAND ${HAWSER_PYTHON} ${CMAKE_CURRENT_SOURCE_DIR}/max_share_test.py ${PROJECT_BINARY_DIR})
 set_tests_properties(max_share_alone PROPERTIES LABELS integration TIMEOUT 300
   ENVIRONMENT "${HAWSER_TEST_ENVIRONMENT}")
+
+# Kernels that never end.
+add_executable(runaway_opencl runaway_opencl.cc)
+target_link_libraries(runaway_opencl PRIVATE hawser_options PkgConfig::OPENCL)
+target_compile_definitions(runaway_opencl PRIVATE CL_TARGET_OPENCL_VERSION=300)
+add_test(NAME runaway_opencl
+  COMMAND ${HAWSER_PYTHON} ${CMAKE_CURRENT_SOURCE_DIR}/runaway_test.py ${PROJECT_BINARY_DIR} opencl
+          $<TARGET_FILE:runaway_opencl>)
+set_tests_properties(runaway_opencl PROPERTIES LABELS integration TIMEOUT 300
+  ENVIRONMENT "${HAWSER_TEST_ENVIRONMENT}")
+if(TARGET hawser_cuda AND TARGET hawser_soft_cuda AND TARGET hawser_backend_cuda)
+  add_executable(runaway_cuda runaway_cuda.cc)
+  target_link_libraries(runaway_cuda PRIVATE hawser_options hawser_cuda_headers hawser_cuda)
+  set_target_properties(runaway_cuda PROPERTIES SKIP_BUILD_RPATH TRUE)
+  add_test(NAME runaway_cuda
+    COMMAND ${HAWSER_PYTHON} ${CMAKE_CURRENT_SOURCE_DIR}/runaway_test.py ${PROJECT_BINARY_DIR} cuda
+            $<TARGET_FILE:runaway_cuda>)
+  set_tests_properties(runaway_cuda PROPERTIES LABELS integration TIMEOUT 300
+    ENVIRONMENT "${HAWSER_TEST_ENVIRONMENT}")
+endif()

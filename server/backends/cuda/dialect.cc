@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "server/worker/dialect.h"
 
+#include <cuda.h>
+
 #include "proto/cuda/messages.h"
 #include "proto/cuda/opcodes.h"
 #include "server/backends/cuda/create.h"
+#include "server/session_stats.h"
 
 namespace hawser::server::cuda_backend {
 namespace {
@@ -31,8 +34,10 @@ class Cuda final : public Dialect {
     notice.text = Clip(text);
     replies->Send(cuda::Opcode::kCommandFailed, 0, notice, true);
   }
-  void SendLost(Replies* replies, std::string_view reason) const override {
-    replies->Send(cuda::Opcode::kSessionLost, 0, Lost(reason), true);
+  void SendLost(Replies* replies, std::string_view reason, uint32_t cause) const override {
+    cuda::SessionLost notice = Lost(reason);
+    if (cause == SessionStatsPage::kLaunchTimeout) notice.cause = CUDA_ERROR_LAUNCH_TIMEOUT;
+    replies->Send(cuda::Opcode::kSessionLost, 0, notice, true);
   }
   void SendOutput(Replies* replies, wire::Bytes text, bool flush) const override {
     cuda::KernelOutput notice;

@@ -72,6 +72,7 @@ int32_t OpenClBackend::EnqueueNDRangeKernel(const opencl::Call& call, const open
         message.global.empty() ? nullptr : global, message.local.empty() ? nullptr : local, count, wait_list, event);
     if (status == CL_SUCCESS) {
       services_.stats->kernels.Add(1);
+      if (open.is_open()) Splitter::NoteOpen(*command.queue(), *event);
       if (kernel_trace_->Wanted()) [[unlikely]] {
         kernel_trace_->Watch(*event, kernel->native.get(), message.queue.index());
       }

@@ -5,6 +5,8 @@
 
 #include <atomic>
 #include <cstdint>
+#include <deque>
+#include <mutex>
 
 #include "server/backends/opencl/handle.h"
 #include "server/backends/opencl/staging.h"
@@ -25,6 +27,11 @@ struct Queue {
   StagingPool::Owned slab;  ///< Where small writes of an in-order queue keep their data; see Transfers.
   uint64_t slab_used = 0;
   Handle<cl_command_queue> parts;  ///< Where parts of split launches run; null until there is one. See splitter.h.
+
+  // Launches that nobody counts, because the tenant is alone: every few, so that a drain sees them end. See splitter.h.
+  std::mutex open_mutex;  ///< A leaf.
+  std::deque<Handle<cl_event>> open_launches;
+  uint32_t open_count = 0;  ///< The executor's.
 
   // Any thread's.
   std::atomic<uint64_t> urgent{0};      ///< Somebody waits for the commands up to this number.

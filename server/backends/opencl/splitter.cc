@@ -413,26 +413,58 @@ void Splitter::Drain() {
       if (auto queue = one.lock()) queues.push_back(std::move(queue));
     }
   }
-  // One on each queue first, so that they are waited for together.
-  std::vector<Handle<cl_event>> markers;
+  // A marker on each queue first, so that all run while one is waited for.
+  std::vector<std::deque<Handle<cl_event>>> launches;
   for (const auto& queue : queues) {
+    std::deque<Handle<cl_event>>& these = launches.emplace_back();
+    {
+      const std::lock_guard<std::mutex> lock(queue->open_mutex);
+      these.swap(queue->open_launches);
+    }
     cl_event marker = nullptr;
-    if (clEnqueueMarkerWithWaitList(queue->native.get(), 0, nullptr, &marker) != CL_SUCCESS) continue;
-    markers.emplace_back(marker);
+    if (clEnqueueMarkerWithWaitList(queue->native.get(), 0, nullptr, &marker) == CL_SUCCESS) {
+      these.emplace_back(marker);
+    }
     clFlush(queue->native.get());
   }
-  const auto deadline = std::chrono::steady_clock::now() + kLongestDrain;
-  for (const Handle<cl_event>& marker : markers) {
-    // Commands behind an event that the guest has not set are not on the device, and may never be.
-    while (user_events_.AnyUnset() && !stopping_) {
-      cl_int execution = CL_QUEUED;
-      clGetEventInfo(marker.get(), CL_EVENT_COMMAND_EXECUTION_STATUS, sizeof(execution), &execution, nullptr);
-      if (execution <= CL_COMPLETE || std::chrono::steady_clock::now() >= deadline) break;
-      std::this_thread::sleep_for(kBetweenLooks);
+  auto before = std::chrono::steady_clock::now();
+  const auto deadline = before + kLongestDrain;
+  for (const std::deque<Handle<cl_event>>& these : launches) {
+    for (const Handle<cl_event>& event : these) {
+      if (!AwaitOpen(event.get(), deadline)) break;
+      const auto now = std::chrono::steady_clock::now();
+      gate_->Charge(static_cast<uint64_t>(std::chrono::nanoseconds(now - before).count()));
+      before = now;
     }
-    if (user_events_.AnyUnset() || stopping_) continue;
-    (void)WaitFor(marker.get());
   }
+}
+
+bool Splitter::AwaitOpen(cl_event event, std::chrono::steady_clock::time_point deadline) {
+  // Commands behind an event that the guest has not set are not on the device, and may never be.
+  while (user_events_.AnyUnset() && !stopping_) {
+    cl_int execution = CL_QUEUED;
+    clGetEventInfo(event, CL_EVENT_COMMAND_EXECUTION_STATUS, sizeof(execution), &execution, nullptr);
+    if (execution <= CL_COMPLETE) return true;
+    if (std::chrono::steady_clock::now() >= deadline) return false;
+    std::this_thread::sleep_for(kBetweenLooks);
+  }
+  if (stopping_) return false;
+  (void)WaitFor(event);
+  return true;
+}
+
+void Splitter::KeepOpen(Queue& queue, cl_event event) {
+  // Beyond as many only the last counts.
+  constexpr size_t kMost = 4096;
+  const std::lock_guard<std::mutex> lock(queue.open_mutex);
+  for (int i = 0; i < 2 && !queue.open_launches.empty(); ++i) {
+    cl_int execution = CL_QUEUED;
+    clGetEventInfo(queue.open_launches.front().get(), CL_EVENT_COMMAND_EXECUTION_STATUS, sizeof(execution), &execution,
+                   nullptr);
+    if (execution > CL_COMPLETE) break;
+    queue.open_launches.pop_front();
+  }
+  if (queue.open_launches.size() < kMost) queue.open_launches.push_back(Handle<cl_event>::Share(event));
 }
 
 void Splitter::SaveHistory() {

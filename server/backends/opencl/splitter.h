@@ -131,6 +131,10 @@ class Splitter {
   /// As LaunchGate's: true: the launch needs nothing but EndOpen() behind it.
   bool BeginOpen() { return settings_.items == 0 && gate_->BeginOpen(); }
   void EndOpen() { gate_->EndOpen(); }
+  /// A launch between the two.
+  static void NoteOpen(Queue& queue, cl_event event) {
+    if (++queue.open_count % kOpenStride == 0) KeepOpen(queue, event);
+  }
   /// Decides how a launch runs: null: as if there were no splitter. Otherwise a job with `plan` and `first` filled in,
   /// and the kernel's clone when there is more than that part.
   std::shared_ptr<SplitJob> Prepare(cl_kernel native, KernelSplit* split, const std::shared_ptr<Queue>& queue,
@@ -169,7 +173,11 @@ class Splitter {
   void Run(Lane& lane);
   void RunJob(SplitJob& job);
   void Finish(SplitJob& job, int32_t status, const char* what);
+  static constexpr uint32_t kOpenStride = 4;
+  static void KeepOpen(Queue& queue, cl_event event);
   void SaveHistory();
+  /// False: the device has nothing to do for it, or the splitter stops.
+  bool AwaitOpen(cl_event event, std::chrono::steady_clock::time_point deadline);
   /// Waits until what was launched on the guest's queues has ended. The gate's thread.
   void Drain();
   /// Work-items of the next part; 0: all that is left.

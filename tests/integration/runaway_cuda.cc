@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: Apache-2.0
+// runaway_cuda endless|short: a kernel that never ends, or one that does. Says "launched", then how it ended.
+#include <cuda.h>
+#include <stdio.h>
+#include <string.h>
+
+namespace {
+
+constexpr char kPtx[] = R"(
+.version 7.0
+.target sm_75
+.address_size 64
+.visible .entry run(.param .u64 p, .param .u32 endless)
+{
+  .reg .pred %q<3>;
+  .reg .b32 %r<8>;
+  .reg .b64 %d<5>;
+  ld.param.u64 %d1, [p];
+  cvta.to.global.u64 %d2, %d1;
+  ld.param.u32 %r1, [endless];
+  mov.u32 %r2, %ctaid.x;
+  mov.u32 %r3, %ntid.x;
+  mov.u32 %r4, %tid.x;
+  mad.lo.s32 %r5, %r2, %r3, %r4;
+  mul.lo.s32 %r6, %r5, 3;
+  mul.wide.u32 %d3, %r5, 4;
+  add.s64 %d4, %d2, %d3;
+  st.global.u32 [%d4], %r6;
+LOOP:
+  setp.eq.u32 %q1, %r1, 0;
+  @%q1 bra DONE;
+  ld.volatile.global.u32 %r7, [%d2];
+  setp.ne.u32 %q2, %r7, 1;
+  @%q2 bra LOOP;
+DONE:
+  ret;
+}
+)";
+
+const char* Name(CUresult result) {
+  const char* name = "?";
+  (void)cuGetErrorName(result, &name);
+  return name;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  unsigned endless = argc == 2 && strcmp(argv[1], "endless") == 0 ? 1 : 0;
+  CUdevice device = 0;
+  CUcontext context = nullptr;
+  CUmodule module = nullptr;
+  CUfunction function = nullptr;
+  CUdeviceptr memory = 0;
+  constexpr unsigned kBlocks = 32, kThreads = 128, kItems = kBlocks * kThreads;
+  CUresult result = cuInit(0);
+  if (result == CUDA_SUCCESS) result = cuDeviceGet(&device, 0);
+  if (result == CUDA_SUCCESS) result = cuDevicePrimaryCtxRetain(&context, device);
+  if (result == CUDA_SUCCESS) result = cuCtxSetCurrent(context);
+  if (result == CUDA_SUCCESS) result = cuModuleLoadData(&module, kPtx);
+  if (result == CUDA_SUCCESS) result = cuModuleGetFunction(&function, module, "run");
+  if (result == CUDA_SUCCESS) result = cuMemAlloc(&memory, kItems * sizeof(unsigned));
+  if (result != CUDA_SUCCESS) return printf("no device: %s\n", Name(result)), 3;
+  void* arguments[] = {&memory, &endless};
+  result = cuLaunchKernel(function, kBlocks, 1, 1, kThreads, 1, 1, 0, nullptr, arguments, nullptr);
+  printf("launched: %s\n", Name(result));
+  fflush(stdout);
+  result = cuCtxSynchronize();
+  printf("ended: %s\n", Name(result));
+  if (result != CUDA_SUCCESS) return printf("then: %s\n", Name(cuMemFree(memory))), 2;
+  static unsigned results[kItems];
+  result = cuMemcpyDtoH(results, memory, sizeof(results));
+  bool right = result == CUDA_SUCCESS;
+  for (unsigned i = 0; i < kItems; ++i) right = right && results[i] == i * 3;
+  printf("result: %s\n", right ? "right" : "wrong");
+  return right ? 0 : 1;
+}

@@ -1,0 +1,58 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""runaway_test.py BUILD opencl|cuda PROGRAM: a kernel that never ends costs its own tenant the session and nobody else
+anything. As long as its tenant is alone it may run; when another wants the device and the limit is over, its guest is
+told, its worker replaced, and the other computes what is right."""
+
+import pathlib
+import subprocess
+import sys
+import tempfile
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "support"))
+import with_server  # noqa: E402
+
+TOKENS = {"wild": "the token of tenant wild", "tame": "the token of tenant tame"}
+# What calls return once the session is over.
+ENDED = {"opencl": "ended: -2\n", "cuda": "ended: CUDA_ERROR_LAUNCH_TIMEOUT\n"}
+
+
+def check(condition, text):
+    if not condition:
+        raise SystemExit(text)
+
+
+def main():
+    build, api, program = pathlib.Path(sys.argv[1]).resolve(), sys.argv[2], sys.argv[3]
+    with tempfile.TemporaryDirectory() as folder:
+        config = pathlib.Path(folder, "hawserd.toml")
+        tenants = "".join(f'[tenants.{name}]\ntoken = "{token}"\n' for name, token in TOKENS.items())
+        config.write_text(f'[scheduler]\nmax_unit_ms = 700\n[opencl]\nenv = {{ POCL_CACHE_DIR = "{folder}/cache" }}\n{tenants}')
+        with with_server.Server(build, "shm", ["--config", str(config)], cuda=api == "cuda") as server:
+            guest = {name: dict(server.guest_env(), HAWSER_TOKEN=token) for name, token in TOKENS.items()}
+
+            def short(name):
+                return subprocess.run([program, "short"], env=guest[name], capture_output=True, text=True, timeout=240)
+
+            wild = subprocess.Popen([program, "endless"], env=guest["wild"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+            launched = wild.stdout.readline()
+            tame = short("tame")
+            out, err = wild.communicate(timeout=240)
+            print(launched + out + err + tame.stdout + tame.stderr)
+            check(tame.returncode == 0 and "result: right" in tame.stdout, "the other tenant did not get its result")
+            check(wild.returncode == 2 and ENDED[api] in out, "the guest of the endless kernel was not told")
+            check("longer than the limit" in err, "the guest was not told why")
+            # Everybody may come again.
+            for name in TOKENS:
+                again = short(name)
+                check(again.returncode == 0, f"tenant {name} cannot come again:\n{again.stdout}{again.stderr}")
+            check(server.wait_for_no_workers(), "a worker is left")
+            check(server.process.poll() is None, "hawserd is gone")
+            log = "".join(server.log)
+            check("tenant wild has kept the device busy" in log, "the log does not say who it was:\n" + log)
+            check(log.count("has kept the device busy") == 1, "more than one session was ended:\n" + log)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
