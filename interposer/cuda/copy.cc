@@ -55,7 +55,7 @@ CUresult CopyToDevice(StreamCommand& command, CUdeviceptr to, const void* from, 
   if (heap != guest::Session::kNoHeap) return CopyHeap(command, to, heap, size, /*to_heap=*/false, mode);
   const HostRegion region = HostRegion::Linear(const_cast<void*>(from), size);
   if (command.capturing()) return CaptureWrite(command, to, region);
-  if (size > command.session()->inline_limit() && HeapStaging::usable()) {
+  if (size > command.session()->inline_limit() && HeapStaging::Get().Usable()) {
     return HeapStaging::Get().Write(command, to, region.base, size);
   }
   cuda::Write message;
@@ -81,7 +81,7 @@ CUresult CopyFromDevice(StreamCommand& command, void* to, CUdeviceptr from, size
   message.size = size;
   const bool wait = mode == CopyMode::kSynchronous || !IsPinned(to);
   const uint64_t mark = Mirrors::Get().Mark();
-  const bool staged = wait && size > command.session()->inline_limit() && HeapStaging::usable();
+  const bool staged = wait && size > command.session()->inline_limit() && HeapStaging::Get().Usable();
   CUresult error =
       staged ? HeapStaging::Get().Read(command, region.base, from, size) : SendRead(command, message, region, wait);
   if (error == CUDA_SUCCESS && wait) error = AwaitLandings(LandingsBefore(command.stream()));

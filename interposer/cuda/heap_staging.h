@@ -20,8 +20,8 @@ class HeapStaging {
  public:
   static HeapStaging& Get();
 
-  /// True when there is a heap that copies can go through.
-  static bool usable() { return Client::Get().heap_usable(); }
+  /// True when there is a heap with room for at least one slot.
+  bool Usable();
 
   /// Writes to device memory. `from` is free when this returns; the device may get the last bytes later.
   CUresult Write(StreamCommand& command, CUdeviceptr to, const std::byte* from, uint64_t size);

@@ -60,11 +60,11 @@ target_link_libraries(hawser_kernel_history PUBLIC hawser_wire)
 hawser_library(hawser_scheduler scheduler/core/thread_group.cc)
 target_include_directories(hawser_scheduler PUBLIC ${PROJECT_SOURCE_DIR}/include)
 target_link_libraries(hawser_scheduler PUBLIC hawser_wire)
-hawser_library(hawser_server_common server/handshake.cc server/session_stats.cc server/size.cc server/trace_ring.cc
-  server/worker_settings.cc)
+hawser_library(hawser_server_common server/grants/grant_share.cc server/handshake.cc server/session_stats.cc
+  server/size.cc server/trace_ring.cc server/worker_settings.cc)
 target_link_libraries(hawser_server_common PUBLIC hawser_scheduler hawser_wire hawser_proto)
-set(worker channel_bulk_receiver channel_bulk_sender channel_replies crash_notice executor grant_gate guest_session hang_up_watch
-  kernel_output sandbox session_log)
+set(worker channel_bulk_receiver channel_bulk_sender channel_replies crash_notice executor grant_gate guest_session
+  hang_up_watch kernel_output sandbox session_log)
 list(TRANSFORM worker REPLACE "(.+)" "server/worker/\\1.cc")
 hawser_library(hawser_worker_core ${worker})
 target_link_libraries(hawser_worker_core PUBLIC hawser_server_common hawser_proto_server)

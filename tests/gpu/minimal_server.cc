@@ -250,6 +250,8 @@ int Main(int argc, char** argv) {
       options.cuda_driver = value;
     } else if (key == "--config") {
       options.cache = CacheOf(value);
+    } else if (key == "--admin") {
+      continue;  // There is no control plane here: what the tests give the whole server, this one takes and leaves.
     } else if (key == "--device") {
       const Result<CudaDevice> device = ParseCudaDevice(value);
       if (!device.ok()) return Complain(device.status().text());
