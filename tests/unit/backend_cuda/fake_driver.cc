@@ -328,7 +328,8 @@ struct FakeCalls {
   static CUresult DestroyEvent(CUevent event) {
     const std::lock_guard<std::mutex> lock(fake->mutex_);
     if (fake->events_.erase(Of(event)) == 0) return CUDA_ERROR_INVALID_HANDLE;
-    delete Of(event);
+    // Streams may still record it or wait for it.
+    fake->dead_events_.emplace_back(Of(event));
     return CUDA_SUCCESS;
   }
   static CUresult Record(CUevent event, CUstream stream) {

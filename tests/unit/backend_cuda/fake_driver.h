@@ -55,6 +55,7 @@ class FakeDriver {
   std::atomic<uint64_t> allocated_{0};
   std::map<CUdeviceptr, std::unique_ptr<std::byte[]>> blocks_;
   std::map<CUdeviceptr, uint64_t> sizes_;
+  std::vector<std::unique_ptr<EventObject>> dead_events_;  ///< Destroyed; streams_ may still use them.
   std::map<StreamObject*, std::unique_ptr<StreamObject>> streams_;
   std::set<EventObject*> events_;
   std::vector<std::string> images_;

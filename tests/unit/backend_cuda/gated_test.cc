@@ -338,6 +338,33 @@ TEST_F(CudaGated, TheGateLearnsWhenWhatRanUnaskedIsOver) {
   thread.join();
 }
 
+TEST_F(CudaGated, WhoListensHearsOfKernelsAlsoWhenNobodyElseIsThere) {
+  gate.alone = true;
+  SessionStatsPage* const stats = UncountedSession();
+  TraceReader reader;
+  reader.SkipTo(stats->ring);
+  Clear(a, one);
+  Add(a, 1, one);
+  stats->trace.store(TraceRing::Bit(TraceRingKind::kKernel));
+  Add(a, 2, one);
+  stats->trace.store(0);
+  Add(a, 4, one);
+  EXPECT_EQ(Value(StartRead(a, one)), 7u);
+  std::vector<TraceRingEvent> events;
+  const auto give_up = std::chrono::steady_clock::now() + kPatience;
+  while (events.empty() && std::chrono::steady_clock::now() < give_up) {
+    stats->trace.store(TraceRing::Bit(TraceRingKind::kKernel));  // Also when its end is seen.
+    (void)reader.Drain(stats->ring, [&](TraceRingEvent&& event) { events.push_back(std::move(event)); });
+    if (events.empty()) Add(b, 1, two);
+  }
+  stats->trace.store(0);
+  ASSERT_FALSE(events.empty());
+  EXPECT_EQ(events[0].kind, TraceRingKind::kKernel);
+  EXPECT_EQ(events[0].name, "add");
+  EXPECT_LE(events[0].begin_ns, events[0].end_ns);
+  EXPECT_EQ(gate.asked, 0);
+}
+
 TEST_F(CudaGated, ASessionEndsWhileALaunchWaits) {
   gate.Shut(true);
   Add(a, 3, one);
