@@ -85,18 +85,28 @@ void GrantGate::WatchAlarm() {
 uint64_t GrantGate::UnitNs() const {
   const uint64_t word = page_->page.word.load(std::memory_order_relaxed);
   if (scheduler::ModeOf(word) == GateMode::kOpen) return 0;
-  // Before the first grant: likely nobody else is there.
-  if (scheduler::EpochOf(word) == 0) return Tenants() > 1 ? kDefaultUnitNs : kWhole;
-  const uint64_t unit = page_->page.unit_ns.load(std::memory_order_relaxed);
+  if (const uint64_t unit = SliceUnit(word); unit != 0) return unit;
+  // Before the first grant: likely nobody else is there. After an open one: somebody is.
+  return scheduler::EpochOf(word) != 0 || Tenants() > 1 ? kDefaultUnitNs : kWhole;
+}
+
+uint64_t GrantGate::SliceUnit(uint64_t word) const {
   static_assert(kWhole == HAWSER_UNIT_WHOLE);
-  return unit == 0 ? kDefaultUnitNs : unit;
+  // What an open grant leaves in the page is no policy's word.
+  if (scheduler::ModeOf(word) == GateMode::kSlice) {
+    const uint64_t unit = page_->page.unit_ns.load(std::memory_order_relaxed);
+    slice_unit_ns_.store(unit == 0 ? kDefaultUnitNs : unit, std::memory_order_relaxed);
+  }
+  return slice_unit_ns_.load(std::memory_order_relaxed);
 }
 
 uint32_t GrantGate::Tenants() const { return std::max(1u, page_->tenants.load(std::memory_order_relaxed)); }
 
 bool GrantGate::TryEnter(uint64_t estimated_ns) {
   const std::unique_lock<std::mutex> lock(submit_, std::try_to_lock);
-  return lock.owns_lock() && !cancelled_ && gate_.TryEnter(estimated_ns);
+  if (!lock.owns_lock() || cancelled_ || !gate_.TryEnter(estimated_ns)) return false;
+  (void)SliceUnit(page_->page.word.load(std::memory_order_relaxed));
+  return true;
 }
 
 bool GrantGate::Enter(uint64_t estimated_ns) {
@@ -105,7 +115,9 @@ bool GrantGate::Enter(uint64_t estimated_ns) {
   scheduler::GateDemand demand;
   demand.pending_ns = estimated_ns;
   demand.oldest_arrival_ns = Now();
-  return gate_.Enter(estimated_ns, demand, std::chrono::hours(24 * 365));
+  if (!gate_.Enter(estimated_ns, demand, std::chrono::hours(24 * 365))) return false;
+  (void)SliceUnit(page_->page.word.load(std::memory_order_relaxed));
+  return true;
 }
 
 void GrantGate::Leave(uint64_t estimated_ns, uint64_t measured_ns) { gate_.Leave(estimated_ns, measured_ns); }

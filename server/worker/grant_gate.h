@@ -60,6 +60,8 @@ class GrantGate final : public LaunchGate {
   static constexpr uint64_t kNone = UINT64_MAX;  ///< No word is that.
 
   bool BeginOpenSlowly(uint64_t word);
+  /// Length of units in the latest slice that was seen; 0: none was.
+  uint64_t SliceUnit(uint64_t word) const;
   void WatchAlarm();
 
   const GrantShare share_;
@@ -73,6 +75,7 @@ class GrantGate final : public LaunchGate {
   uint64_t open_word_ = kNone;          ///< The executor's: the word under which the piece is held.
   std::atomic<bool> held_{false};       ///< The piece is entered.
   std::atomic<bool> cancelled_{false};
+  mutable std::atomic<uint64_t> slice_unit_ns_{0};
   std::mutex drain_mutex_;  ///< Held while the backend is drained; before all locks of the backend.
   std::function<void()> drain_;
   std::thread thread_;  ///< Last: it uses what is above.
