@@ -51,8 +51,7 @@ cudaError_t Loader::PlaceManaged(Module& module) {
     unsigned managed = 0;
     const CUresult asked = driver_.cuPointerGetAttribute(&managed, CU_POINTER_ATTRIBUTE_IS_MANAGED, address);
     if (asked == CUDA_ERROR_INVALID_VALUE || (asked == CUDA_SUCCESS && managed == 0)) {
-      Log(LogLevel::kError,
-          "the managed variable '%s' lies in memory of the device that this process cannot reach",
+      Log(LogLevel::kError, "the managed variable '%s' lies in memory of the device that this process cannot reach",
           variable->name.c_str());
       return cudaErrorNotSupported;
     }

@@ -12,13 +12,15 @@ using std::chrono::nanoseconds;
 TEST(SpinTest, EndsWithTheAnswer) {
   Crowd crowd;
   int questions = 0;
-  EXPECT_TRUE(SpinUntil(hours(1), [&] { return ++questions == 3; }, crowd));
+  EXPECT_TRUE(SpinUntil(
+      hours(1), [&] { return ++questions == 3; }, crowd));
   EXPECT_EQ(questions, 3);
 }
 
 TEST(SpinTest, EndsInTime) {
   Crowd crowd;
-  EXPECT_FALSE(SpinUntil(nanoseconds(0), [] { return false; }, crowd));
+  EXPECT_FALSE(SpinUntil(
+      nanoseconds(0), [] { return false; }, crowd));
 }
 
 TEST(SpinTest, AShortYieldIsNoCrowd) {
@@ -35,7 +37,8 @@ TEST(SpinTest, NobodySpinsWhereTheCoresAreWanted) {
   EXPECT_TRUE(crowd.Yielded(later - Crowd::kLongYield, later));
   EXPECT_TRUE(crowd.IsHere());
   int questions = 0;
-  EXPECT_FALSE(SpinUntil(hours(1), [&] { return ++questions == 2; }, crowd));
+  EXPECT_FALSE(SpinUntil(
+      hours(1), [&] { return ++questions == 2; }, crowd));
   EXPECT_EQ(questions, 0);
 }
 
