@@ -57,19 +57,6 @@ bool HeapStaging::Usable() {
   return true;
 }
 
-bool HeapStaging::Usable() {
-  if (!Client::Get().heap_usable()) return false;
-  {
-    std::lock_guard lock(mutex_);
-    if (!slots_.empty()) return true;
-  }
-  guest::Session* session = Client::Get().session();
-  Slot* first = TryTake(session);
-  if (first == nullptr) return false;
-  Return(session, first);
-  return true;
-}
-
 HeapStaging::Slot* HeapStaging::TryTake(guest::Session* session) {
   std::lock_guard lock(mutex_);
   if (free_.empty()) {
