@@ -21,7 +21,8 @@ bool Number(const std::string& text, double least, double most, double* value) {
 
 const char kUsage[] =
     "--work matmul|sobel|binomial|madd [--size N] [--rounds N] --seconds S | --repeat N\n"
-    "  [--period-ms X] [--think-us X] [--seed N] [--depth N] [--warm N] [--start FILE] [--until FILE] [--device TEXT]\n"
+    "  [--period-ms X] [--delay-ms X] [--think-us X] [--seed N] [--depth N] [--warm N] [--start FILE] [--until FILE] "
+    "[--device TEXT]\n"
     "Prints 'ready' on stderr, waits for the start, launches, and prints one JSON object.\n";
 
 std::string Parse(int argc, char** argv, Options* options) {
@@ -40,6 +41,7 @@ std::string Parse(int argc, char** argv, Options* options) {
       {"--seed", {&seed, nullptr, 0, 1e9}},
       {"--seconds", {nullptr, &options->seconds, 0.001, 86400}},
       {"--period-ms", {nullptr, &options->period_ms, 0.01, 1e6}},
+      {"--delay-ms", {nullptr, &options->delay_ms, 0, 1e6}},
       {"--think-us", {nullptr, &options->think_us, 0, 1e9}},
   };
   const std::map<std::string, std::string*> texts = {{"--work", &options->work},

@@ -15,6 +15,7 @@ struct Options {
   double seconds = 0;    ///< Of launching; 0: until `repeat` launches.
   int repeat = 0;        ///< 0: until `seconds` are over.
   double period_ms = 0;  ///< A launch every so often; 0: when the one before is done.
+  double delay_ms = 0;   ///< Begins so long after the common start.
   double think_us = 0;   ///< Between a launch's end and the next, on average.
   unsigned seed = 1;     ///< Of the think times, which vary by half.
   int depth = 1;         ///< Launches under way at a time.

@@ -149,7 +149,7 @@ int Run(const Options& options, const Work& work, Device& device) {
   }
   std::fputs("ready\n", stderr);
   std::fflush(stderr);
-  const int64_t start = CommonStart(options.start);
+  const int64_t start = CommonStart(options.start) + std::llround(options.delay_ms * 1e6);
   SleepUntil(start);
   const std::vector<Launched> launched = Loop(options, device, start).Run();
   const std::vector<float> out = device.Results();

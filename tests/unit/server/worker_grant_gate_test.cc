@@ -153,6 +153,25 @@ TEST_F(GrantGateTest, ADrainWaitsForTheLaunchThatIsUnderWay) {
   EXPECT_EQ(drains_, 200);
 }
 
+TEST_F(GrantGateTest, AfterAnOpenGrantUnitsAreThoseOfSlices) {
+  LetDrain();
+  Open();
+  ASSERT_TRUE(Launch());
+  door_->Revoke();  // Somebody else came. What was open said that nothing is to be split.
+  EXPECT_EQ(gate_->UnitNs(), GrantGate::kDefaultUnitNs);
+  AwaitDrained();
+  Slice(5000);
+  ASSERT_TRUE(gate_->TryEnter(100));
+  gate_->Leave(100, 100);
+  door_->Revoke();
+  AwaitDrained();
+  Open();
+  ASSERT_TRUE(Launch());
+  door_->Revoke();
+  EXPECT_EQ(gate_->UnitNs(), 250'000u);  // As the policy had it last.
+  AwaitDrained();
+}
+
 TEST_F(GrantGateTest, AUnitWaitsForItsSlice) {
   std::thread lane([this] {
     EXPECT_TRUE(gate_->Enter(1000));
