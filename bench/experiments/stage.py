@@ -172,7 +172,8 @@ class Stage:
         shutil.rmtree(self.cache, ignore_errors=True)
 
     def _configuration(self, policy, tenants, settings):
-        env = {**self.worker_env, "POCL_CACHE_DIR": f"{self.cache}/pocl", "HAWSER_OPENCL_SPLIT_HISTORY": f"{self.cache}/{{tenant}}.speeds"}
+        env = {**self.worker_env, "POCL_CACHE_DIR": f"{self.cache}/pocl", "HAWSER_OPENCL_SPLIT_HISTORY": f"{self.cache}/{{tenant}}.speeds",
+               "HAWSER_CUDA_SPLIT_HISTORY": f"{self.cache}/{{tenant}}.cuda-speeds"}
         lines = ["[opencl]", "env = { " + ", ".join(f'{k} = "{v}"' for k, v in env.items()) + " }",
                  # The policies that are compared are not all fair, and are to stay; and a machine that is busy is no runaway.
                  "[scheduler]", f'policy = "{policy}"', "starvation_ms = 0", "max_unit_ms = 60000",
