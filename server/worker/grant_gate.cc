@@ -52,11 +52,15 @@ bool GrantGate::BeginOpenSlowly(uint64_t word) {
   open_word_ = kNone;
   if (scheduler::ModeOf(word) == GateMode::kOpen) {
     const std::unique_lock<std::mutex> lock(submit_, std::try_to_lock);
-    if (lock.owns_lock() && (held_ || gate_.TryEnter(0))) {
-      held_ = true;
+    // Said before it is so: the grant may be taken back and the alarm rung right after the piece has entered, and the
+    // alarm thread must then know that there is something to leave for. Until launching_ is false it waits for what
+    // comes of this.
+    held_ = true;
+    if (lock.owns_lock() && gate_.TryEnter(0)) {
       open_word_ = word;
       return true;
     }
+    held_ = false;
   }
   launching_.store(false, std::memory_order_release);
   return false;
@@ -73,6 +77,7 @@ void GrantGate::WatchAlarm() {
     }
     // Whoever begins from here on sees that the grant is gone.
     while (launching_.load(std::memory_order_seq_cst) && !cancelled_) std::this_thread::sleep_for(kBetweenLooks);
+    if (!held_) continue;  // The piece was refused.
     {
       const std::lock_guard<std::mutex> lock(drain_mutex_);
       if (drain_ && !cancelled_) drain_();

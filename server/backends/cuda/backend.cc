@@ -93,7 +93,7 @@ void CudaBackend::SetServices(const Services& services) {
       [this](CUcontext context, CUresult result) { OnLaneResult(context, result); });
   device_name_ += chosen_.summary;
   std::string problem;
-  split_ = SplitSettings::FromEnvironment(&problem);
+  split_ = SplitSettings::FromEnvironment(kCudaSplit, services_.launch_gate != nullptr, &problem);
   if (!problem.empty()) Log("warning", problem);
   if (services_.launch_gate != nullptr) gate_ = services_.launch_gate;
   if (split_.refuse != 0) {

@@ -42,10 +42,10 @@
 #include "server/backends/cuda/objects.h"
 #include "server/backends/cuda/refusing_gate.h"
 #include "server/backends/cuda/sharing.h"
-#include "server/backends/cuda/split_settings.h"
 #include "server/backends/cuda/staging.h"
 #include "server/backends/cuda/waits.h"
 #include "server/worker/session_backend.h"
+#include "server/worker/split_settings.h"
 #include "server/worker_settings.h"
 
 namespace hawser::server::cuda_backend {
@@ -323,7 +323,7 @@ class CudaBackend final : public cuda::Handler, public SessionBackend {
   bool captures() const { return capture_mark_.use_count() > 1; }
   /// A launch may be given to the driver at once, unless the gate says otherwise: nobody listens, nothing is forced.
   bool unwatched() const {
-    return split_.blocks == 0 && !TraceRing::Wants(services_.stats->trace, TraceRingKind::kKernel);
+    return split_.size == 0 && !TraceRing::Wants(services_.stats->trace, TraceRingKind::kKernel);
   }
   /// Launches when the gate lets it; returns at once. `launch` is complete.
   int32_t Submit(const cuda::Call& call, const Place& at, wire::Id context, KernelLaunch launch,

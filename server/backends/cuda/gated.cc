@@ -65,7 +65,7 @@ int32_t CudaBackend::Submit(const cuda::Call& call, const Place& at, wire::Id co
   turn->launch = std::move(launch);
   turn->kernel = std::move(kernel);
   turn->context = context;
-  if (split_.blocks == 0 && gate_->BeginOpen()) {
+  if (split_.size == 0 && gate_->BeginOpen()) {
     // Alone, but somebody listens.
     at.stream->launched_unasked = true;
     (void)shared.turns.Give(*turn, 0, /*entered=*/false);
@@ -75,7 +75,7 @@ int32_t CudaBackend::Submit(const cuda::Call& call, const Place& at, wire::Id co
   const KernelFacts* facts = turn->kernel.get();
   if (split_.splits && turn->launch.graph == nullptr && turn->launch.AttributesAllowParts() &&
       shared.sizes.IsLong(*facts, turn->launch)) {
-    turn->sliced = shared.sliced.Find(turn->kernel, at.context->native, /*wait=*/split_.blocks != 0);
+    turn->sliced = shared.sliced.Find(turn->kernel, at.context->native, /*wait=*/split_.size != 0);
     if (turn->sliced != nullptr && turn->launch.parameters.size() < turn->sliced->layout.own_bytes)
       turn->sliced = nullptr;
   }

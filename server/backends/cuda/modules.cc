@@ -15,6 +15,8 @@ using wire::Bytes;
 /// Of larger modules only the names are told; the guest asks for what it uses. A driver may load each kernel only when
 /// it is asked about.
 constexpr size_t kDescribed = 256;
+// What a module whose loading is not over answers. Guests never see it: they have its name when it is loaded.
+constexpr int32_t kLoading = CUDA_ERROR_NOT_READY;
 constexpr size_t kMaxKernels = 1u << 20;
 constexpr size_t kMaxParameters = 4096;
 constexpr uint32_t kMaxLog = 1u << 20;
@@ -347,11 +349,11 @@ int32_t CudaBackend::LoadModule(const cuda::Call& call, const cuda::LoadModule& 
     code->text = std::make_shared<cuda_slicing::ModuleText>(only.stored, only.type == CU_JIT_INPUT_FATBINARY);
   }
   load->module.code = std::move(code);
-  // Its name is taken from now on. A guest that uses it before the answer hears so.
-  Module placeholder;
-  placeholder.error = CUDA_ERROR_NOT_READY;
-  placeholder.context = message.context;
-  if (status = Keep(message.module, std::move(placeholder)); status != 0) return fail(status);
+  // Its name is taken from now on. A hostile guest that uses it before the answer is refused.
+  Module loading;
+  loading.error = kLoading;
+  loading.context = message.context;
+  if (status = Keep(message.module, std::move(loading)); status != 0) return fail(status);
   if (loader_ == nullptr) loader_ = std::make_unique<ModuleLoader>(&driver_);
   loader_->Post(current_, [this, load] { RunLoad(*load); });
   return 0;
@@ -384,12 +386,12 @@ void CudaBackend::AdoptLoaded() {
     has_loaded_.store(false, std::memory_order_relaxed);
   }
   for (auto& [id, module] : loaded) {
-    Module* placeholder = objects_->Table<Module>().Find(id);
-    if (placeholder == nullptr || placeholder->error != CUDA_ERROR_NOT_READY) continue;  // Released meanwhile.
+    Module* loading = objects_->Table<Module>().Find(id);
+    if (loading == nullptr || loading->error != kLoading) continue;  // Released meanwhile: unloaded with `loaded`.
     if (module.error != 0) {
       objects_->Table<Module>().Erase(id);
     } else {
-      *placeholder = std::move(module);
+      *loading = std::move(module);
     }
   }
 }

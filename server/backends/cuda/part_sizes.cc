@@ -24,14 +24,14 @@ uint64_t PartSizes::UnitNs(const KernelFacts& kernel, const KernelLaunch& launch
 
 bool PartSizes::IsLong(const KernelFacts& kernel, const KernelLaunch& launch) const {
   if (launch.blocks() > KernelLaunch::kMostBlocks) return false;
-  if (settings_->blocks != 0) return launch.blocks() > settings_->blocks;
+  if (settings_->size != 0) return launch.blocks() > settings_->size;
   const uint64_t unit = UnitNs(kernel, launch);
   // Two parts of a little more than half a unit each would only cost.
   return unit != 0 && Estimate(&kernel, launch.blocks() * launch.block_threads()) / 3 > unit / 2;
 }
 
 uint64_t PartSizes::Blocks(const KernelFacts& kernel, const KernelLaunch& launch, uint64_t remaining) const {
-  if (settings_->blocks != 0) return std::min({settings_->blocks, remaining, KernelLaunch::kMostPartBlocks});
+  if (settings_->size != 0) return std::min({settings_->size, remaining, KernelLaunch::kMostPartBlocks});
   const uint64_t unit = UnitNs(kernel, launch);
   if (unit == 0) return std::min(remaining, KernelLaunch::kMostPartBlocks);  // Alone by now.
   const uint64_t block = launch.block_threads();

@@ -8,8 +8,8 @@
 
 #include "server/backends/cuda/kernel_launch.h"
 #include "server/backends/cuda/sliced_kernels.h"
-#include "server/backends/cuda/split_settings.h"
 #include "server/worker/launch_gate.h"
+#include "server/worker/split_settings.h"
 
 namespace hawser::server::cuda_backend {
 
@@ -26,7 +26,7 @@ class PartSizes {
       : settings_(settings), gate_(gate), history_(history), cores_(cores) {}
 
   /// False: the settings say how large parts are, whatever they take.
-  bool FromTheGate() const { return settings_->blocks == 0; }
+  bool FromTheGate() const { return settings_->size == 0; }
   /// Nanoseconds; 0: not known.
   uint64_t Estimate(const KernelFacts* kernel, uint64_t threads) const;
   /// Whether splitting it would be of any use now. What is not known yet runs whole, and is known then.

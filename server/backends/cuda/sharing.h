@@ -10,9 +10,9 @@
 
 #include "server/backends/cuda/part_sizes.h"
 #include "server/backends/cuda/sliced_kernels.h"
-#include "server/backends/cuda/split_settings.h"
 #include "server/backends/cuda/turns.h"
 #include "server/backends/cuda/units.h"
+#include "server/worker/split_settings.h"
 
 namespace hawser::server::cuda_backend {
 

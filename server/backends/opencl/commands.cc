@@ -58,7 +58,8 @@ int32_t OpenClBackend::EnqueueNDRangeKernel(const opencl::Call& call, const open
   Copy(message.global, global);
   Copy(message.local, local);
   const OpenLaunch open(splitter_.get());
-  if (splitter_ != nullptr && (!open.is_open() || dimensions == 3)) {
+  const bool may_look_carried = dimensions == 3 && kernel->split.program != nullptr && kernel->split.program->carries;
+  if (splitter_ != nullptr && (!open.is_open() || may_look_carried)) {
     bool taken = false;
     const int32_t status = LaunchSplit(call, message, command, open.is_open(), &taken);
     if (taken) {

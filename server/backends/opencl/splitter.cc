@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "scheduler/core/thread_group.h"
 #include "server/backends/opencl/slicing/carry.h"
 #include "server/backends/opencl/slicing/carry_probe.h"
 #include "server/worker_settings.h"
@@ -122,13 +123,13 @@ uint64_t Splitter::Estimate(const std::optional<KernelKey>& key, uint64_t items)
 }
 
 uint64_t Splitter::PartItems(const std::optional<KernelKey>& key, cl_device_id device) {
-  if (settings_.items != 0) return settings_.items;
+  if (settings_.size != 0) return settings_.size;
   const uint64_t unit = gate_->UnitNs();
   if (unit == 0) return 0;
   if (unit == LaunchGate::kWhole) return UINT64_MAX;
   const double rate = key ? history_.Rate(*key) : 0;
   if (rate > 0) return static_cast<uint64_t>(std::clamp(static_cast<double>(unit) * rate, 1.0, 1e18));
-  return std::max<uint64_t>(1, slicing::FirstRoundItems(Cores(device), settings_.beta, gate_->Tenants()));
+  return std::max<uint64_t>(1, scheduler::FirstGroup(Cores(device), settings_.beta, gate_->Tenants()));
 }
 
 const KernelKey& Splitter::KeyOf(KernelSplit* split, cl_device_id device) {
@@ -167,7 +168,7 @@ bool Splitter::Local(const KernelTraits& traits, cl_kernel kernel, cl_device_id 
 std::shared_ptr<SplitJob> Splitter::Prepare(cl_kernel native, KernelSplit* split, const std::shared_ptr<Queue>& queue,
                                             const LaunchShape& guest_shape) {
   // Without fixed sizes this is asked only when the gate was found not to be open.
-  const bool contended = settings_.items == 0 || gate_->UnitNs() != 0;
+  const bool contended = settings_.size == 0 || gate_->UnitNs() != 0;
   auto job = std::make_shared<SplitJob>();
   job->owner = this;
   job->queue = queue;
@@ -185,7 +186,7 @@ std::shared_ptr<SplitJob> Splitter::Prepare(cl_kernel native, KernelSplit* split
     job->first_estimate = Estimate(job->key, job->first.items);
     return job;
   };
-  if (!settings_.enabled) return as_it_is();
+  if (!settings_.splits) return as_it_is();
   const KernelTraits* traits = split->traits;
   if (traits == nullptr) {
     Tell(split, "runs whole: its program was not built from source here");
@@ -209,7 +210,7 @@ std::shared_ptr<SplitJob> Splitter::Prepare(cl_kernel native, KernelSplit* split
   if (!IsUniform(shape)) return as_it_is();
   job->carried = traits->needs_carry;
   // Tests may ask for parts so small that every launch has several.
-  const uint64_t wave = settings_.items != 0 && settings_.items < slicing::kWave ? 1 : slicing::kWave;
+  const uint64_t wave = settings_.size != 0 && settings_.size < slicing::kWave ? 1 : slicing::kWave;
   job->plan = job->carried ? SlicePlan::Carried(shape, items, wave) : SlicePlan::Plain(shape, wave);
   if (!job->plan) return as_it_is();
   job->has_local = shape.local[0] != 0;

@@ -50,9 +50,9 @@
 #include "server/backends/opencl/slicing/kernel_history.h"
 #include "server/backends/opencl/slicing/kernel_scan.h"
 #include "server/backends/opencl/slicing/slice_plan.h"
-#include "server/backends/opencl/split_settings.h"
 #include "server/backends/opencl/user_events.h"
 #include "server/worker/launch_gate.h"
+#include "server/worker/split_settings.h"
 
 namespace hawser::server::ocl {
 
@@ -119,7 +119,7 @@ class Splitter {
 
   LaunchGate& gate() { return *gate_; }
   /// Launches are split when they should be, so programs are prepared for that; otherwise they are gated only.
-  bool splits() const { return settings_.enabled; }
+  bool splits() const { return settings_.splits; }
 
   // ---------------------------------------------------------------- the builder's
   /// slicing::CarryWorks(), once for each device.
@@ -129,7 +129,7 @@ class Splitter {
   /// A queue of the guest's.
   void AddQueue(const std::shared_ptr<Queue>& queue);
   /// As LaunchGate's: true: the launch needs nothing but EndOpen() behind it.
-  bool BeginOpen() { return settings_.items == 0 && gate_->BeginOpen(); }
+  bool BeginOpen() { return settings_.size == 0 && gate_->BeginOpen(); }
   void EndOpen() { gate_->EndOpen(); }
   /// A launch between the two.
   static void NoteOpen(Queue& queue, cl_event event) {
@@ -173,7 +173,7 @@ class Splitter {
   void Run(Lane& lane);
   void RunJob(SplitJob& job);
   void Finish(SplitJob& job, int32_t status, const char* what);
-  static constexpr uint32_t kOpenStride = 4;
+  static constexpr uint32_t kOpenStride = 16;
   static void KeepOpen(Queue& queue, cl_event event);
   void SaveHistory();
   /// False: the device has nothing to do for it, or the splitter stops.

@@ -6,7 +6,7 @@
 
 #include <vector>
 
-#include "server/backends/cuda/split_settings.h"
+#include "server/worker/split_settings.h"
 
 namespace hawser::server::cuda_backend {
 namespace {
@@ -166,18 +166,18 @@ TEST(CudaDeferral, ItIsFullAtSomeTime) {
 }
 
 TEST(CudaSplitSettings, AreReadAndRefused) {
-  EXPECT_TRUE(SplitSettings::Parse("")->splits);
-  EXPECT_TRUE(SplitSettings::Parse("gate")->splits);
-  EXPECT_FALSE(SplitSettings::Parse("off")->splits);
-  auto all = SplitSettings::Parse("blocks=7,cores=100,beta=2.5,refuse=3");
+  EXPECT_TRUE(SplitSettings::Parse(kCudaSplit, "")->splits);
+  EXPECT_TRUE(SplitSettings::Parse(kCudaSplit, "gate")->splits);
+  EXPECT_FALSE(SplitSettings::Parse(kCudaSplit, "off")->splits);
+  auto all = SplitSettings::Parse(kCudaSplit, "blocks=7,cores=100,beta=2.5,refuse=3");
   ASSERT_TRUE(all.ok());
-  EXPECT_EQ(all->blocks, 7u);
+  EXPECT_EQ(all->size, 7u);
   EXPECT_EQ(all->cores, 100u);
   EXPECT_EQ(all->beta, 2.5);
   EXPECT_EQ(all->refuse, 3u);
   for (const char* text :
        {"on", "blocks", "blocks=0", "blocks=x", "gate,beta=0", "gate,cores=1e9", "gate,", "gate,x=1"}) {
-    EXPECT_FALSE(SplitSettings::Parse(text).ok()) << text;
+    EXPECT_FALSE(SplitSettings::Parse(kCudaSplit, text).ok()) << text;
   }
 }
 

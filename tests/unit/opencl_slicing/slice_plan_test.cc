@@ -7,6 +7,7 @@
 #include <random>
 #include <vector>
 
+#include "scheduler/core/thread_group.h"
 #include "server/backends/opencl/slicing/carry.h"
 
 namespace hawser::server::slicing {
@@ -16,15 +17,15 @@ namespace {
 TEST(FirstRound, PaperTable) {
   const auto row = [](double beta) {
     std::vector<uint64_t> sizes;
-    for (uint32_t n = 1; n <= 8; ++n) sizes.push_back(FirstRoundItems(2048, beta, n));
+    for (uint32_t n = 1; n <= 8; ++n) sizes.push_back(scheduler::FirstGroup(2048, beta, n));
     return sizes;
   };
   EXPECT_EQ(row(1), (std::vector<uint64_t>{2048, 1024, 640, 512, 384, 320, 256, 256}));
   EXPECT_EQ(row(4), (std::vector<uint64_t>{8192, 4096, 2688, 2048, 1600, 1344, 1152, 1024}));
   EXPECT_EQ(row(10), (std::vector<uint64_t>{20480, 10240, 6784, 5120, 4096, 3392, 2880, 2560}));
-  EXPECT_EQ(FirstRoundItems(2048, 1, 33), 0u);
-  EXPECT_EQ(FirstRoundItems(2048, -1, 1), 0u);
-  EXPECT_EQ(FirstRoundItems(2048, 1, 0), 2048u);
+  EXPECT_EQ(scheduler::FirstGroup(2048, 1, 33), 0u);
+  EXPECT_EQ(scheduler::FirstGroup(2048, -1, 1), 0u);
+  EXPECT_EQ(scheduler::FirstGroup(2048, 1, 0), 2048u);
 }
 
 // 0 is taken for one work-group, never for nothing.

@@ -8,8 +8,8 @@
 #include <filesystem>
 
 #include "server/backends/opencl/slicing/kernel_history.h"
-#include "server/backends/opencl/split_settings.h"
 #include "server/worker/launch_gate.h"
+#include "server/worker/split_settings.h"
 #include "tests/unit/backend_opencl/session.h"
 
 namespace hawser::server::ocl {
@@ -462,16 +462,17 @@ TEST_F(SplitLaunch, RatesAreKeptFromRunToRun) {
 }
 
 TEST(SplitSettings, Words) {
-  EXPECT_FALSE(SplitSettings::Parse("").value().enabled);
-  EXPECT_FALSE(SplitSettings::Parse("off").value().enabled);
-  EXPECT_TRUE(SplitSettings::Parse("gate").value().enabled);
-  EXPECT_EQ(SplitSettings::Parse("gate").value().items, 0u);
-  auto settings = SplitSettings::Parse("items=128,cores=2048,beta=1.5");
-  EXPECT_EQ(settings->items, 128u);
+  EXPECT_FALSE(SplitSettings::Parse(kOpenClSplit, "").value().splits);
+  EXPECT_FALSE(SplitSettings::Parse(kOpenClSplit, "off").value().splits);
+  EXPECT_TRUE(SplitSettings::Parse(kOpenClSplit, "gate").value().splits);
+  EXPECT_EQ(SplitSettings::Parse(kOpenClSplit, "gate").value().size, 0u);
+  auto settings = SplitSettings::Parse(kOpenClSplit, "items=128,cores=2048,beta=1.5");
+  EXPECT_EQ(settings->size, 128u);
   EXPECT_EQ(settings->cores, 2048u);
   EXPECT_EQ(settings->beta, 1.5);
-  for (const char* text : {"on", "items=0", "items=x", "gate,beta=-1", "gate,beta=inf", "gate,", "gate,what=1"}) {
-    EXPECT_FALSE(SplitSettings::Parse(text).ok()) << text;
+  for (const char* text : {"on", "items=0", "items=x", "gate,beta=-1", "gate,beta=inf", "gate,", "gate,what=1",
+                           "gate,refuse=1", "blocks=1"}) {
+    EXPECT_FALSE(SplitSettings::Parse(kOpenClSplit, text).ok()) << text;
   }
 }
 

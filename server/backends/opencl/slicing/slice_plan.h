@@ -33,14 +33,6 @@ struct SlicePart {
   uint64_t first_group = 0;  ///< Along the axis of a carried plan.
 };
 
-/// Paper 004's size of a thread group for the first round, in work-items: int(cores * beta / tenants / 64) * 64. It may
-/// be 0; the plan takes at least what is whole.
-constexpr uint64_t FirstRoundItems(uint64_t cores, double beta, uint32_t tenants) {
-  const double items = static_cast<double>(cores) * beta / (tenants == 0 ? 1 : tenants) / 64;
-  if (!(items > 0)) return 0;
-  return items > 1e15 ? uint64_t{1} << 56 : static_cast<uint64_t>(items) * 64;
-}
-
 /// Threading: none.
 class SlicePlan {
  public:

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "server/backends/cuda/split_settings.h"
+#include "server/worker/split_settings.h"
 
 #include <charconv>
 #include <cstdlib>
 
-namespace hawser::server::cuda_backend {
+namespace hawser::server {
 namespace {
 
 using wire::Code;
@@ -20,9 +20,16 @@ bool Number(std::string_view text, T least, T most, T* value) {
   return error == std::errc() && end == text.data() + text.size() && *value >= least && *value <= most;
 }
 
+Status Wrong(const SplitWords& words, std::string_view word) {
+  std::string text = std::string(words.variable) + " has '" + std::string(word) + "'; it is off, gate or ";
+  text += std::string(words.units) + "=N, then perhaps ,cores=N";
+  text += words.refuses ? ", ,beta=X and ,refuse=N" : " and ,beta=X";
+  return Status(Code::kInvalid, text);
+}
+
 }  // namespace
 
-Result<SplitSettings> SplitSettings::Parse(std::string_view text) {
+Result<SplitSettings> SplitSettings::Parse(const SplitWords& words, std::string_view text) {
   SplitSettings settings;
   bool more = true;
   for (bool first = true; more; first = false) {
@@ -35,35 +42,30 @@ Result<SplitSettings> SplitSettings::Parse(std::string_view text) {
     const std::string_view value = equals == std::string_view::npos ? std::string_view() : word.substr(equals + 1);
     bool good = false;
     if (first) {
-      settings.splits = word != "off";
+      settings.splits = word.empty() ? words.by_default : word != "off";
       good = word == "off" || word.empty() || word == "gate" ||
-             (key == "blocks" && Number<uint64_t>(value, 1, UINT64_MAX, &settings.blocks));
+             (key == words.units && Number<uint64_t>(value, 1, UINT64_MAX, &settings.size));
     } else if (key == "cores") {
       good = Number<uint64_t>(value, 1, kMostCores, &settings.cores);
     } else if (key == "beta") {
       good = Number<double>(value, 1e-6, kMostBeta, &settings.beta);
-    } else if (key == "refuse") {
+    } else if (key == "refuse" && words.refuses) {
       good = Number<uint64_t>(value, 1, UINT64_MAX, &settings.refuse);
     }
-    if (!good) {
-      return Status(Code::kInvalid, "HAWSER_CUDA_SPLIT has '" + std::string(word) +
-                                        "'; it is off, gate or blocks=N, then perhaps ,cores=N, ,beta=X and ,refuse=N");
-    }
+    if (!good) return Wrong(words, word);
   }
   return settings;
 }
 
-SplitSettings SplitSettings::FromEnvironment(std::string* problem) {
-  const char* text = std::getenv("HAWSER_CUDA_SPLIT");
-  Result<SplitSettings> settings = Parse(text == nullptr ? "" : text);
+SplitSettings SplitSettings::FromEnvironment(const SplitWords& words, bool has_gate, std::string* problem) {
+  const char* text = std::getenv(words.variable);
+  Result<SplitSettings> settings = Parse(words, text != nullptr ? text : has_gate ? "gate" : "");
   if (!settings.ok()) {
     *problem = settings.status().text() + "; nothing is split";
-    SplitSettings off;
-    off.splits = false;
-    return off;
+    return {};
   }
-  if (const char* history = std::getenv("HAWSER_CUDA_SPLIT_HISTORY"); history != nullptr) settings->history = history;
+  if (const char* history = std::getenv(words.history); history != nullptr) settings->history = history;
   return *settings;
 }
 
-}  // namespace hawser::server::cuda_backend
+}  // namespace hawser::server
