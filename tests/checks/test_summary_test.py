@@ -34,6 +34,9 @@ this kernel has no AF_VSOCK loopback
 [  SKIPPED ] 1 test, listed below:
 [  SKIPPED ] Vsock.Loopback
 </system-out></testcase>
+  <testcase name="tidy" classname="tidy" time="0.2" status="run"><system-out>3 sources checked
+skipped here: 6 of 9 sources, looked at elsewhere
+</system-out></testcase>
 </testsuite>
 """
 
@@ -48,7 +51,8 @@ class SummaryTest(unittest.TestCase):
         self.lines = out.getvalue().splitlines()
 
     def test_the_last_line_counts(self):
-        self.assertEqual(self.lines[-1], "2 passed, 2 failed, 2 skipped")
+        self.assertEqual(self.lines[-1], "3 passed, 2 failed, 2 skipped")
+        self.assertEqual(self.lines[-2], "2 skipped inside programs that passed")
 
     def test_skipped_tests_have_their_reason(self):
         self.assertIn("skipped: absent: skipped: clpeak is not installed", self.lines)
@@ -56,6 +60,9 @@ class SummaryTest(unittest.TestCase):
 
     def test_tests_that_skip_inside_a_program_are_listed(self):
         self.assertIn("skipped inside units: Vsock.Loopback: this kernel has no AF_VSOCK loopback", self.lines)
+
+    def test_what_a_program_leaves_out_is_listed(self):
+        self.assertIn("skipped inside tidy: part 1: 6 of 9 sources, looked at elsewhere", self.lines)
 
     def test_failures_are_named(self):
         self.assertIn("failed: bad", self.lines)

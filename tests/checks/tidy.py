@@ -139,8 +139,10 @@ def main():
             else:
                 failed += 1
                 print(f"== {relative}\n{text}\n", flush=True)
-    print(f"{len(work)} sources checked, {clean} unchanged since they were clean, {failed} with findings"
-          + (f"; {left} left out: HAWSER_TIDY_SHARE={args.share}" if left else ""))
+    print(f"{len(work)} sources checked, {clean} unchanged since they were clean, {failed} with findings")
+    if left:
+        print(f"skipped here: {left} of {left + clean + len(work)} sources, looked at in runs of other commits "
+              f"(HAWSER_TIDY_SHARE={args.share})")
     return 1 if failed else 0
 
 
