@@ -368,6 +368,11 @@ Status Server::Launch(Session* session, const Connection& command, const Connect
   if (!stats.ok()) return stats.status();
   session->stats = std::move(*stats);
   session->stats.page()->device_memory_limit.store(settings.device_memory, std::memory_order_relaxed);
+  DeviceFindings& findings = ledger_.Findings(session->tenant);
+  for (const auto& [id, other] : sessions_) {
+    if (id != session->id && other.tenant == session->tenant) findings.Take(other.stats.page()->findings);
+  }
+  session->stats.page()->findings.Take(findings);
   Result<GrantDescriptors> grants = scheduler_->Prepare(session->id);
   if (!grants.ok()) return grants.status();
   settings.grants = grants->page.valid();

@@ -108,6 +108,7 @@ void Server::NoteEnd(const Session& session) {
   TenantLedger::Totals used{last.commands, last.bytes_up, last.bytes_down, std::nullopt};
   if (const auto use = scheduler_->SessionUse(session.id); use && use->used_ns != 0) used.device_ns = use->used_ns;
   ledger_.Add(session.tenant, used);
+  ledger_.Findings(session.tenant).Take(session.stats.page()->findings);
   scheduler_->SessionEnded(session.id);
   if (control_ != nullptr) control_->traces().SessionEnded(session.id);
 }

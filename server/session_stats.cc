@@ -34,6 +34,7 @@ static_assert(offsetof(SessionStatsPage, bulk_down_bytes) == 512);
 static_assert(offsetof(SessionStatsPage, device_memory) == 576);
 static_assert(offsetof(SessionStatsPage, device_count) == 640);
 static_assert(sizeof(SessionStatsPage::Device) == 128);
+static_assert(offsetof(SessionStatsPage, findings) == 1728);
 static_assert(offsetof(SessionStatsPage, ring) % 64 == 0);
 
 }  // namespace

@@ -23,6 +23,7 @@
 #include <string_view>
 #include <vector>
 
+#include "server/device_findings.h"
 #include "server/trace_ring.h"
 #include "wire/socket.h"
 #include "wire/status.h"
@@ -83,6 +84,9 @@ struct SessionStatsPage {
   // The worker's executor, before phase is kRunning: devices that it opened.
   alignas(64) std::atomic<uint32_t> device_count;
   Device devices[kMaxDevices];
+
+  // hawserd, before the worker starts: what other workers of the tenant found out. Then the worker.
+  alignas(64) DeviceFindings findings;
 
   // Any thread of the worker.
   alignas(64) TraceRing ring;

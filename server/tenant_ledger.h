@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "server/admin/state.h"
+#include "server/device_findings.h"
 #include "server/tenants.h"
 #include "wire/status.h"
 
@@ -41,11 +42,14 @@ class TenantLedger {
   Totals Used(const std::string& name) const;
   std::vector<std::string> Names() const;
   bool Knows(const std::string& name) const { return entries_.count(name) != 0; }
+  /// What workers of the tenant found out of devices. Never another tenant's: a guest may have had its worker lie.
+  DeviceFindings& Findings(const std::string& name) { return entries_[name].findings; }
 
  private:
   struct Entry {
     std::optional<admin::TenantChange> change;
     Totals used;
+    DeviceFindings findings;
   };
   std::map<std::string, Entry> entries_;
 };

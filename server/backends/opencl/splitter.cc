@@ -76,9 +76,11 @@ bool IsUniform(const LaunchShape& shape) {
 
 }  // namespace
 
-Splitter::Splitter(SplitSettings settings, LaunchGate* gate, Completions& completions, UserEvents& user_events, Log log)
+Splitter::Splitter(SplitSettings settings, LaunchGate* gate, DeviceFindings& findings, Completions& completions,
+                   UserEvents& user_events, Log log)
     : settings_(std::move(settings)),
       gate_(gate != nullptr ? gate : &open_gate_),
+      findings_(findings),
       completions_(completions),
       user_events_(user_events),
       log_(std::move(log)) {
@@ -103,7 +105,10 @@ bool Splitter::CanCarry(cl_context context, cl_device_id device) {
   const std::lock_guard<std::mutex> lock(devices_mutex_);
   const auto found = can_carry_.find(device);
   if (found != can_carry_.end()) return found->second;
-  const bool works = slicing::CarryWorks(context, device);
+  const uint64_t key = slicing::CarryKey(device);
+  const std::optional<bool> known = findings_.Find(key);
+  const bool works = known ? *known : slicing::CarryWorks(context, device);
+  findings_.Add(key, works);
   if (!works)
     log_("warn", "kernels that ask for their work-group are not split on this device: it has no offset carry");
   can_carry_[device] = works;

@@ -51,6 +51,7 @@
 #include "server/backends/opencl/slicing/kernel_scan.h"
 #include "server/backends/opencl/slicing/slice_plan.h"
 #include "server/backends/opencl/user_events.h"
+#include "server/device_findings.h"
 #include "server/worker/launch_gate.h"
 #include "server/worker/split_settings.h"
 
@@ -110,8 +111,9 @@ class Splitter {
  public:
   using Log = std::function<void(std::string_view level, const std::string& text)>;
 
-  /// `gate` may be null: open. All borrowed.
-  Splitter(SplitSettings settings, LaunchGate* gate, Completions& completions, UserEvents& user_events, Log log);
+  /// `gate` may be null: open. All borrowed; `findings` is the session's, and where what is found out here goes.
+  Splitter(SplitSettings settings, LaunchGate* gate, DeviceFindings& findings, Completions& completions,
+           UserEvents& user_events, Log log);
   /// After Stop() has given true.
   ~Splitter();
   Splitter(const Splitter&) = delete;
@@ -122,7 +124,7 @@ class Splitter {
   bool splits() const { return settings_.splits; }
 
   // ---------------------------------------------------------------- the builder's
-  /// slicing::CarryWorks(), once for each device.
+  /// slicing::CarryWorks(), tried once for each device by the tenant's first worker that needs to know.
   bool CanCarry(cl_context context, cl_device_id device);
 
   // ---------------------------------------------------------------- the executor's
@@ -194,6 +196,7 @@ class Splitter {
   const SplitSettings settings_;
   OpenGate open_gate_;
   LaunchGate* const gate_;
+  DeviceFindings& findings_;
   Completions& completions_;
   UserEvents& user_events_;
   const Log log_;

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 #include <stdlib.h>
 
+#include "server/backends/opencl/slicing/carry_probe.h"
 #include "server/worker/launch_gate.h"
 #include "tests/unit/backend_opencl/session.h"
 
@@ -124,6 +125,14 @@ class Split : public testing::Test {
     launch.offset = wire::ArrayView<uint64_t>(shape.offset.data(), shape.offset.size());
     launch.event = event;
     return session.Do(launch);
+  }
+  /// The one that sessions use.
+  static cl_device_id FirstDevice() {
+    cl_platform_id platform = nullptr;
+    cl_device_id device = nullptr;
+    EXPECT_EQ(clGetPlatformIDs(1, &platform, nullptr), CL_SUCCESS);
+    EXPECT_EQ(clGetDeviceIDs(platform, CL_DEVICE_TYPE_ALL, 1, &device, nullptr), CL_SUCCESS);
+    return device;
   }
   static uint64_t Items(const Shape& shape) {
     uint64_t items = 1;
@@ -293,6 +302,26 @@ TEST_F(Split, LastGroupDoneAndHistogram) {
     if (items != 0) {
       EXPECT_EQ(gate_.entered() - before, static_cast<int>(4096 / items + 2048 / items));
     }
+  }
+}
+
+// The same device, which another worker of the tenant found to be without a carry, or with one.
+TEST_F(Split, WhatAnotherWorkerFoundOutIsBelieved) {
+  constexpr std::string_view kGroups = "kernel void k(global int* a) { a[get_global_id(0)] = get_group_id(0); }";
+  for (const bool works : {true, false}) {
+    auto session = NewSession(64);
+    cl_device_id device = FirstDevice();
+    const uint64_t key = slicing::CarryKey(device);
+    EXPECT_FALSE(session->stats().findings.Find(key).has_value());
+    if (!works) session->stats().findings.Add(key, false);
+    const Id queue = session->Queue(), kernel = session->Kernel(session->Program(kGroups), "k");
+    EXPECT_EQ(session->stats().findings.Find(key), std::optional(works));
+    const Id buffer = session->BufferOf(std::vector<int>(256, 0));
+    session->SetBuffer(kernel, 0, buffer);
+    const int before = gate_.entered();
+    ASSERT_EQ(Launch(*session, queue, kernel, {{256}, {32}, {}}), CL_SUCCESS);
+    EXPECT_EQ(session->ReadAs<int>(queue, buffer, 256)[200], 6);
+    EXPECT_EQ(gate_.entered() - before, works ? 4 : 0);
   }
 }
 

@@ -8,9 +8,12 @@
 
 #include <map>
 #include <memory>
+#include <optional>
 #include <set>
 #include <thread>
 #include <vector>
+
+#include "server/tenant_ledger.h"
 
 namespace hawser::server {
 
@@ -55,6 +58,38 @@ TEST(SessionStatsTest, BothSidesSeeTheSameNumbers) {
   EXPECT_EQ(ours->page()->device_memory.load(), 4096u);
   EXPECT_TRUE(TraceRing::Wants(theirs->page()->trace, TraceRingKind::kKernel));
   EXPECT_FALSE(TraceRing::Wants(theirs->page()->trace, TraceRingKind::kCommand));
+}
+
+TEST(DeviceFindingsTest, AnswersAreKeptAndHandedOn) {
+  DeviceFindings first, second;
+  EXPECT_FALSE(first.Find(0).has_value());
+  first.Add(0, true);
+  first.Add(0x1230, false);
+  first.Add(0x1230, true);  // Too late.
+  EXPECT_EQ(first.Find(0), std::optional(true));
+  EXPECT_EQ(first.Find(0x1230), std::optional(false));
+  EXPECT_EQ(first.Find(0x1233), std::optional(false));
+  EXPECT_FALSE(first.Find(0x1234).has_value());
+  second.Add(0x8880, true);
+  second.Take(first);
+  second.Take(first);
+  EXPECT_EQ(second.Find(0x1230), std::optional(false));
+  EXPECT_EQ(second.Find(0x8880), std::optional(true));
+  for (uint64_t key = 1; key <= 20; ++key) second.Add(key << 20, true);
+  EXPECT_EQ(second.Find(uint64_t{5} << 20), std::optional(true));
+  EXPECT_FALSE(second.Find(uint64_t{6} << 20).has_value());  // Full.
+}
+
+TEST(DeviceFindingsTest, TheNextWorkerOfATenantSeesThem) {
+  auto ours = SessionStats::Create();
+  ASSERT_TRUE(ours.ok()) << ours.status().text();
+  auto theirs = SessionStats::Attach(ours->fd());
+  ASSERT_TRUE(theirs.ok()) << theirs.status().text();
+  theirs->page()->findings.Add(0x1230, true);
+  TenantLedger ledger;
+  ledger.Findings("a").Take(ours->page()->findings);
+  EXPECT_EQ(ledger.Findings("a").Find(0x1230), std::optional(true));
+  EXPECT_FALSE(ledger.Findings("b").Find(0x1230).has_value());
 }
 
 TEST(SessionStatsTest, TheWorkerCannotCutThePageOff) {

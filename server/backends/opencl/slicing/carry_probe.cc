@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "server/backends/opencl/slicing/carry_probe.h"
 
+#include <cstring>
 #include <string>
 #include <vector>
 
 #include "server/backends/opencl/handle.h"
 #include "server/backends/opencl/slicing/carry.h"
 #include "server/backends/opencl/slicing/slice_plan.h"
+#include "wire/sha256.h"
 
 namespace hawser::server::slicing {
 namespace {
@@ -157,7 +159,24 @@ class Probe {
   Handle<cl_mem> buffer_;
 };
 
+void AddInfo(cl_device_id device, cl_device_info name, wire::Sha256* hash) {
+  char text[256] = {};
+  // What does not fit, or is not there, is left out.
+  if (clGetDeviceInfo(device, name, sizeof(text), text, nullptr) == CL_SUCCESS)
+    hash->Add(wire::AsBytes(text, sizeof(text)));
+}
+
 }  // namespace
+
+uint64_t CarryKey(cl_device_id device) {
+  wire::Sha256 hash;
+  for (const cl_device_info name : {CL_DEVICE_NAME, CL_DEVICE_VERSION, CL_DRIVER_VERSION}) AddInfo(device, name, &hash);
+  hash.Add(wire::AsBytes(CarryPrelude()));
+  const wire::Sha256Digest digest = hash.Finish();
+  uint64_t key = 0;
+  std::memcpy(&key, digest.data(), sizeof(key));
+  return key;
+}
 
 bool CarryWorks(cl_context context, cl_device_id device) {
   cl_uint bits = 0;
