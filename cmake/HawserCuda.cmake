@@ -7,12 +7,19 @@
 #   HAWSER_CUDA_INCLUDE_DIR  where they are
 #   HAWSER_NVCC              nvcc, or empty: then programs in CUDA C++ are not built, and their tests say so
 #   hawser_nvcc_program()    builds one
+#   HAWSER_NVCC_LEFT_OUT     why tests with such programs are left out (hawser_left_out()); empty: they are not
 
 set(HAWSER_CUDA_ROOT "" CACHE PATH "CUDA toolkit; found by itself when empty")
 find_program(HAWSER_NVCC nvcc HINTS ${HAWSER_CUDA_ROOT}/bin $ENV{CUDA_PATH}/bin
   PATHS /usr/local/cuda/bin ${PROJECT_SOURCE_DIR}/build/toolkit/bin)
 if(NOT HAWSER_NVCC)
   set(HAWSER_NVCC "")
+endif()
+set(HAWSER_NVCC_LEFT_OUT "")
+if(NOT HAWSER_NVCC)
+  set(HAWSER_NVCC_LEFT_OUT "there is no nvcc here")
+elseif(HAWSER_SANITIZER)
+  set(HAWSER_NVCC_LEFT_OUT "a program of nvcc's has no sanitizer's runtime, and cannot load a library that needs one")
 endif()
 set(hawser_nvcc_root "")
 if(HAWSER_NVCC)

@@ -62,6 +62,17 @@ function(hawser_unit_test name)
   endif()
 endfunction()
 
+# hawser_left_out(LABEL REASON NAME...): tests that this build cannot run. CTest counts them as skipped, and they say why.
+function(hawser_left_out label reason)
+  if(NOT HAWSER_BUILD_TESTS)
+    return()
+  endif()
+  foreach(name ${ARGN})
+    add_test(NAME ${name} COMMAND ${CMAKE_COMMAND} -E echo "skipped: ${reason}")
+    set_tests_properties(${name} PROPERTIES LABELS "${label}" SKIP_REGULAR_EXPRESSION "^skipped: ")
+  endforeach()
+endfunction()
+
 # hawser_fuzzer(NAME SOURCES f.cc LIBS lib... CORPUS dir): a libFuzzer target and a bounded smoke run, label "fuzz".
 # Without clang's fuzzer the same source is linked with tests/fuzz/replay_main.cc, which replays the corpus
 # and a fixed number of seeded mutations, so every decoder is exercised in every build.

@@ -20,9 +20,18 @@ foreach(program ${programs})
   endforeach()
 endforeach()
 
-# What nvcc builds cannot load libraries with a sanitizer.
-if(NOT HAWSER_NVCC OR HAWSER_SANITIZER)
-  message(STATUS "cuda_split_same: not tested, because there is no nvcc or there is a sanitizer")
+# Programs of nvcc's; some are others' tests, in parts.
+set(examples vector_add mandelbrot pipeline driver_api)
+set(runtime boxes device faults graphs launches streams symbols textures managed rdc streams_per_thread)
+if(HAWSER_NVCC_LEFT_OUT)
+  set(names cuda_split_same_shm cuda_split_same_tcp)
+  foreach(name ${examples})
+    list(APPEND names cuda_example_${name}_split)
+  endforeach()
+  foreach(name ${runtime})
+    list(APPEND names cudart_${name}_split)
+  endforeach()
+  hawser_left_out(integration "${HAWSER_NVCC_LEFT_OUT}" ${names})
   return()
 endif()
 hawser_nvcc_program(cuda_split_kernels SOURCES cuda_split_kernels.cu)
@@ -36,15 +45,14 @@ foreach(transport shm tcp)
   set_tests_properties(cuda_split_same_${transport} PROPERTIES LABELS integration TIMEOUT 600 SKIP_RETURN_CODE 77
     ENVIRONMENT "${HAWSER_TEST_ENVIRONMENT}")
 endforeach()
-# Programs of others' tests, in parts.
-foreach(name vector_add mandelbrot pipeline driver_api)
+foreach(name ${examples})
   add_test(NAME cuda_example_${name}_split
     COMMAND ${HAWSER_PYTHON} ${PROJECT_SOURCE_DIR}/tests/support/cuda_program.py --build ${PROJECT_BINARY_DIR}
             --way shm --env HAWSER_CUDA_SPLIT=blocks=5,refuse=4
             --expect ${PROJECT_SOURCE_DIR}/examples/cuda/expected/${name}.txt -- ${PROJECT_BINARY_DIR}/examples/cuda/${name})
   set_tests_properties(cuda_example_${name}_split PROPERTIES LABELS integration TIMEOUT 300 SKIP_RETURN_CODE 77)
 endforeach()
-foreach(name boxes device faults graphs launches streams symbols textures managed rdc streams_per_thread)
+foreach(name ${runtime})
   add_test(NAME cudart_${name}_split
     COMMAND ${HAWSER_PYTHON} ${PROJECT_SOURCE_DIR}/tests/support/cuda_program.py --build ${PROJECT_BINARY_DIR}
             --way shm --env HAWSER_CUDA_SPLIT=blocks=1,refuse=3

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 #include <sys/mman.h>
 
+#include <cstdio>
 #include <vector>
 
 namespace hawser::soft {
@@ -15,7 +16,10 @@ constexpr uint64_t kPage = AddressRange::kPage;
 
 TEST(AddressRange, LiesWhereItWasAskedFor) {
   const AddressRange range(kBase, kSize);
-#if !defined(__SANITIZE_THREAD__)
+#if defined(__SANITIZE_THREAD__)
+  std::puts(
+      "skipped here: whether the range lies where it was asked for; ThreadSanitizer allows no addresses of our choice");
+#else
   EXPECT_EQ(range.begin(), kBase);
 #endif
   EXPECT_EQ(range.end() - range.begin(), kSize);
