@@ -249,6 +249,7 @@ void ReadScheduler(Section section, SchedulerSettings* scheduler) {
   section.String("policy_host", &scheduler->policy_host);
   section.Number("alone_after_ms", &scheduler->alone_after_ms, 0, 3'600'000);
   section.Number("max_unit_ms", &scheduler->max_unit_ms, 0, 3'600'000);
+  section.Number("handover_us", &scheduler->handover_us, 0, 100'000);
   section.Number("starvation_ms", &scheduler->starvation_ms, 0, 3'600'000);
   Section settings = section.Table("settings");
   settings.ForEachKey([&](const std::string& key, const toml::node& node) {

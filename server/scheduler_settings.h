@@ -23,6 +23,9 @@ struct SchedulerSettings {
   /// A device that finishes nothing for so long while others wait has a runaway kernel, whose worker is ended; 0:
   /// never.
   uint64_t max_unit_ms = 10'000;
+  /// How long before its estimated end the last piece of a grant makes way, so that the next worker is ready when it
+  /// ends: about what it takes to wake four threads one after the other. 0: the device is handed over empty.
+  uint64_t handover_us = 250;
   /// A policy that leaves a tenant with work unserved for so long is replaced by `fair`; 0: never.
   uint64_t starvation_ms = 1000;
 };

@@ -353,7 +353,7 @@ Choice PolicyHost::Bounded(const hawser_decision& decision) {
   const uint64_t cap =
       decision.inflight_cap_ns != 0 ? decision.inflight_cap_ns : std::min(choice.slice_ns, options_.default_cap_ns);
   choice.cap_ns = std::clamp<uint64_t>(cap, 1, options_.max_cap_ns);
-  choice.unit_ns = decision.unit_ns != 0 ? decision.unit_ns : options_.default_unit_ns;
+  choice.unit_ns = decision.unit_ns != 0 ? decision.unit_ns : DefaultUnit(choice.slice_ns);
   choice.linger_ns = std::min(decision.linger_ns, options_.max_wait_ns);
   choice.never_open = (decision.flags & HAWSER_DECISION_NEVER_OPEN) != 0 || choice.who->limit.limited();
   return choice;
@@ -436,7 +436,7 @@ Choice PolicyHost::Fallback() {
   choice.slice_ns = std::clamp<uint64_t>(choice.who->limit.Allowance(now_ns_), 1, options_.default_slice_ns);
   choice.never_open = choice.who->limit.limited();
   choice.cap_ns = options_.default_cap_ns;
-  choice.unit_ns = options_.default_unit_ns;
+  choice.unit_ns = DefaultUnit(choice.slice_ns);
   return choice;
 }
 

@@ -6,6 +6,7 @@
 #ifndef HAWSER_SCHEDULER_CORE_POLICY_HOST_H_
 #define HAWSER_SCHEDULER_CORE_POLICY_HOST_H_
 
+#include <algorithm>
 #include <cstdint>
 #include <functional>
 #include <map>
@@ -37,6 +38,9 @@ struct PolicyHostOptions {
   uint64_t min_slice_ns = 0;            ///< Shorter slices are lengthened to this.
   uint64_t max_slice_ns = 100'000'000;  ///< Longer ones are cut.
   uint64_t default_unit_ns = 500'000;
+  /// At least a little more than the slice, so that a piece fills it also when it was rounded down to whole
+  /// work-groups.
+  bool default_unit_fills = false;
   uint64_t default_cap_ns = 1'000'000;  ///< Or the slice, if that is shorter.
   uint64_t max_cap_ns = 20'000'000;
   uint64_t max_wait_ns = 10'000'000;       ///< Of one answer HAWSER_SELECT_WAIT, and of linger.
@@ -100,6 +104,10 @@ class PolicyHost {
   std::string Dump();
 
  private:
+  uint64_t DefaultUnit(uint64_t slice_ns) const {
+    return std::max(options_.default_unit_ns, options_.default_unit_fills ? slice_ns + slice_ns / 8 : 0);
+  }
+
   class Call;
   struct Running;
 

@@ -154,10 +154,11 @@ void Scheduler::EndGrant(uint64_t now_ns) {
   tenant.last_served_ns = now_ns;
   tenant.waits_since_ns = now_ns;
   ++tenant.grants;
-  const uint64_t used = tenant.facts.used_ns - charge_base_ns_;
+  // With what was known too late of its last grant: see page.h about tails.
+  const uint64_t used = tenant.facts.used_ns - tenant.charged_ns;
   if (used == 0) return;
   tenant.longest_charge_ns = std::max(tenant.longest_charge_ns, used);
-  const bool overrun = grant_.kind == Grant::Kind::kSlice && used > grant_.slice_ns;
+  const bool overrun = grant_.kind == Grant::Kind::kSlice && tenant.facts.used_ns - used_before_ns_ > grant_.slice_ns;
   host_.Charged(tenant, used, overrun ? uint32_t{HAWSER_CHARGE_OVERRUN} : 0u, now_ns);
   tenant.limit.Charge(used, now_ns);
   Hold(tenant, now_ns);
@@ -165,10 +166,14 @@ void Scheduler::EndGrant(uint64_t now_ns) {
 
 void Scheduler::ChargeAlone(uint64_t now_ns) {
   if (grant_.kind != Grant::Kind::kOpen || draining_) return;
-  const uint64_t used = holder_->facts.used_ns - charge_base_ns_;
+  const uint64_t used = holder_->facts.used_ns - holder_->charged_ns;
   if (used == 0) return;
-  charge_base_ns_ += used;
   host_.Charged(*holder_, used, HAWSER_CHARGE_ALONE, now_ns);
+}
+
+void Scheduler::Excuse(uint64_t now_ns) {
+  progress_at_ns_ = now_ns;
+  runaway_told_ = false;
 }
 
 void Scheduler::Advance(uint64_t now_ns) {
@@ -239,7 +244,7 @@ void Scheduler::Give(const Choice& choice, uint64_t now_ns) {
     grant_.unit_ns = choice.unit_ns;
   }
   draining_ = false;
-  charge_base_ns_ = holder_->facts.used_ns;
+  used_before_ns_ = holder_->facts.used_ns;
   linger_left_ns_ = choice.linger_ns;
   lingers_since_ns_ = UINT64_MAX;
   progress_at_ns_ = now_ns;

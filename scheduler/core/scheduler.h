@@ -72,6 +72,8 @@ class Scheduler {
   void Idle(TenantId id, uint64_t now_ns);      ///< Nothing waits, nothing is in flight.
   /// Whoever has the grant has stopped, because its slice is used or it was asked, and nothing is in flight.
   void Drained(TenantId id, uint64_t now_ns);
+  /// It was not the holder that kept the device: the time after which kRunaway is told of it begins anew.
+  void Excuse(uint64_t now_ns);
   /// Time has passed. Call it at next_wake_ns() at the latest.
   void Advance(uint64_t now_ns);
   uint64_t next_wake_ns() const;  ///< UINT64_MAX: only if something happens.
@@ -116,7 +118,7 @@ class Scheduler {
   Tenant* holder_ = nullptr;
   Grant grant_;
   bool draining_ = false;
-  uint64_t charge_base_ns_ = 0;  ///< The holder's used_ns up to which it has been charged.
+  uint64_t used_before_ns_ = 0;  ///< The holder's used_ns when it got its grant.
   uint64_t linger_left_ns_ = 0;
   uint64_t lingers_since_ns_ = UINT64_MAX;  ///< Since when the holder has had no work.
   uint64_t progress_at_ns_ = 0;             ///< When the holder last finished something, or began.

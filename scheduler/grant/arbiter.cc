@@ -98,6 +98,17 @@ bool ArbiterThread::IsActive(DoorId id) {
   return arbiter_.IsActive(id);
 }
 
+bool ArbiterThread::HasTail(DoorId id) {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  return arbiter_.HasTail(id);
+}
+
+void ArbiterThread::Excuse() {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  arbiter_.scheduler().Excuse(clock_());
+  bell_.Ring();
+}
+
 void ArbiterThread::Configure(TenantId id, TenantConfig config) {
   const std::lock_guard<std::mutex> lock(mutex_);
   arbiter_.scheduler().Configure(id, std::move(config), clock_());

@@ -89,7 +89,7 @@ class BasicArbiter : private GrantSink {
     while (const Tenant* holder = scheduler_.holder()) {
       const TenantId id = holder->id;
       const auto found = members_.find(id);
-      if (found == members_.end() || !Drained(found->second)) break;
+      if (found == members_.end() || !Drained(id, found->second)) break;
       Look(id, found->second, now_ns);
       scheduler_.Drained(id, now_ns);
     }
@@ -100,6 +100,17 @@ class BasicArbiter : private GrantSink {
     for (const auto& [tenant, member] : members_) {
       for (const Seat& seat : member.doors) {
         if (seat.id == id) return seat.door.IsActive();
+      }
+    }
+    return false;
+  }
+
+  /// Whether something of a worker left before its end, and has not ended. While another's piece waits for the device
+  /// longer than it should: the one that keeps it.
+  bool HasTail(DoorId id) const {
+    for (const auto& [tenant, member] : members_) {
+      for (const Seat& seat : member.doors) {
+        if (seat.id == id) return seat.door.HasTail();
       }
     }
     return false;
@@ -174,7 +185,7 @@ class BasicArbiter : private GrantSink {
   }
 
   /// Whether its grant is over at all doors; then they are closed.
-  static bool Drained(Member& member) {
+  bool Drained(TenantId id, Member& member) const {
     bool given = false, ended = false, goes_on = false;
     for (Seat& seat : member.doors) {
       if (!seat.door.given()) continue;
@@ -190,9 +201,18 @@ class BasicArbiter : private GrantSink {
     bool active = false;
     for (Seat& seat : member.doors) seat.door.Revoke();
     for (const Seat& seat : member.doors) active = active || (seat.door.given() && seat.door.IsActive());
-    if (active) return false;
+    // One tail beside the next holder, not two.
+    if (active || (HasTail(member) && AnotherHasTail(id))) return false;
     for (Seat& seat : member.doors) seat.door.Close();
     return true;
+  }
+
+  static bool HasTail(const Member& member) {
+    return std::any_of(member.doors.begin(), member.doors.end(), [](const Seat& seat) { return seat.door.HasTail(); });
+  }
+  bool AnotherHasTail(TenantId id) const {
+    return std::any_of(members_.begin(), members_.end(),
+                       [&](const auto& entry) { return entry.first != id && HasTail(entry.second); });
   }
 
   void Give(TenantId tenant, const Grant& grant) override {
@@ -249,6 +269,9 @@ class ArbiterThread {
   DoorId Attach(TenantId tenant, GrantPage& page, Bell& worker, Bell* alarm = nullptr);
   void Detach(DoorId id);
   bool IsActive(DoorId id);
+  bool HasTail(DoorId id);
+  /// The holder was not to blame for what kRunaway said of it: its time begins anew.
+  void Excuse();
   void Configure(TenantId id, TenantConfig config);
   std::vector<TenantStatus> Tenants();
   std::string PolicyName();

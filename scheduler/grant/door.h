@@ -69,6 +69,9 @@ class BasicDoor {
   /// Whether something is submitted and has not ended.
   bool IsActive() const { return PiecesOf(page_.active.load(std::memory_order_seq_cst)) != 0; }
 
+  /// Whether something left before its end, and has not ended.
+  bool HasTail() const { return PiecesOf(page_.tail.load(std::memory_order_seq_cst)) != 0; }
+
   /// Its grant is over: it was taken back, and nothing was active after that.
   void Close() { given_ = false; }
 

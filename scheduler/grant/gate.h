@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // The worker's side of a grant: what every launch passes. See page.h for the protocol.
 //
-// Threading: Enter(), TryEnter() and the demand functions from one thread, the one that submits. Leave() from any
-// thread.
+// Threading: Enter() and TryEnter() from one thread, the one that submits. The Leave functions, Announce() and Ends()
+// from any thread.
 #ifndef HAWSER_SCHEDULER_GRANT_GATE_H_
 #define HAWSER_SCHEDULER_GRANT_GATE_H_
 
+#include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <cstdint>
@@ -55,8 +56,40 @@ class BasicGate {
   bool Enter(uint64_t estimate_ns, const GateDemand& demand, std::chrono::nanoseconds at_most,
              std::chrono::nanoseconds spin = std::chrono::microseconds(50));
 
+  /// Any thread: an Enter() with this estimate will follow, from the thread that submits. Whoever leaves and goes on
+  /// asking says so first: the scheduler may otherwise think that nothing more comes.
+  void Announce(uint64_t estimate_ns, const GateDemand& demand);
+
+  /// Whether what is in flight is the last of its grant: nothing may be submitted until there is another.
+  bool Ends() const {
+    const uint64_t word = page_.word.load(std::memory_order_relaxed);
+    return ModeOf(word) == GateMode::kRevoked ||
+           (ModeOf(word) == GateMode::kSlice && page_.spent_epoch.load(std::memory_order_relaxed) == EpochOf(word));
+  }
+  /// Instead of Leave(), and before LeaveLate(): the piece is about to end. See page.h about tails.
+  void LeaveEarly(uint64_t estimate_ns) {
+    page_.tail.fetch_add(MakePiece(estimate_ns), std::memory_order_seq_cst);
+    Leave(estimate_ns, estimate_ns);
+  }
+  /// What left early has ended.
+  void LeaveLate(uint64_t estimate_ns, uint64_t used_ns) {
+    // What was charged too much is taken off what comes next; what was charged too little is charged now.
+    if (used_ns < estimate_ns) {
+      credit_.fetch_add(estimate_ns - used_ns, std::memory_order_relaxed);
+    } else {
+      page_.used_ns.fetch_add(used_ns - estimate_ns, std::memory_order_relaxed);
+    }
+    page_.tail.fetch_sub(MakePiece(estimate_ns), std::memory_order_seq_cst);
+    scheduler_.Ring();
+  }
+
   /// The piece has ended (or could not be submitted: `used_ns` 0). The same estimate that entered.
   void Leave(uint64_t estimate_ns, uint64_t used_ns) {
+    if (const uint64_t credit = credit_.load(std::memory_order_relaxed); credit != 0) {
+      const uint64_t off = std::min(credit, used_ns);
+      credit_.fetch_sub(off, std::memory_order_relaxed);
+      used_ns -= off;
+    }
     used_in_grant_.fetch_add(used_ns, std::memory_order_relaxed);
     page_.used_ns.fetch_add(used_ns, std::memory_order_relaxed);
     page_.last_unit_ns.store(used_ns, std::memory_order_relaxed);
@@ -86,6 +119,14 @@ class BasicGate {
   uint64_t Digest() const { return (admitted_ + 1) * 1024 + spent_epoch_; }
 
  private:
+  /// Nobody waits any more.
+  void Withdraw() {
+    page_.pending_ns.store(0, std::memory_order_relaxed);
+    page_.pending_count.store(0, std::memory_order_relaxed);
+    page_.oldest_arrival_ns.store(0, std::memory_order_relaxed);
+    page_.demand.store(0, std::memory_order_seq_cst);
+  }
+
   /// The word is not the one that is known. Whether it lets submit.
   bool Admit(uint64_t word) {
     const GateMode mode = ModeOf(word);
@@ -129,20 +170,30 @@ class BasicGate {
   Atomic<uint64_t> used_in_grant_{0};
   Atomic<uint64_t> waits_{0};  ///< The submitting thread is about to sleep, or sleeps.
   Atomic<uint64_t> cancelled_{0};
+  Atomic<uint64_t> credit_{0};  ///< Nanoseconds that were charged too much.
 };
 
 template <template <typename> class Atomic>
-bool BasicGate<Atomic>::Enter(uint64_t estimate_ns, const GateDemand& demand, std::chrono::nanoseconds at_most,
-                              std::chrono::nanoseconds spin) {
-  if (TryEnter(estimate_ns)) return true;
+void BasicGate<Atomic>::Announce(uint64_t estimate_ns, const GateDemand& demand) {
   page_.pending_ns.store(demand.pending_ns != 0 ? demand.pending_ns : estimate_ns, std::memory_order_relaxed);
   page_.pending_count.store(demand.pending_count, std::memory_order_relaxed);
   page_.oldest_arrival_ns.store(demand.oldest_arrival_ns, std::memory_order_relaxed);
   page_.next_unit_ns.store(demand.unit_ns, std::memory_order_relaxed);
   page_.deadline_ns.store(demand.deadline_ns, std::memory_order_relaxed);
-  page_.demand.store(1, std::memory_order_seq_cst);
+  // Whoever makes it 1 rings.
+  if (page_.demand.exchange(1, std::memory_order_seq_cst) != 0) return;
   // Under an open grant it waits for its own pieces only. If that is taken back now, the scheduler sees the demand.
   if (ModeOf(page_.word.load(std::memory_order_seq_cst)) != GateMode::kOpen) scheduler_.Ring();
+}
+
+template <template <typename> class Atomic>
+bool BasicGate<Atomic>::Enter(uint64_t estimate_ns, const GateDemand& demand, std::chrono::nanoseconds at_most,
+                              std::chrono::nanoseconds spin) {
+  if (TryEnter(estimate_ns)) {
+    if (page_.demand.load(std::memory_order_relaxed) != 0) Withdraw();
+    return true;
+  }
+  Announce(estimate_ns, demand);
   const auto begin = std::chrono::steady_clock::now();
   bool entered = false;
   while (true) {
@@ -156,10 +207,7 @@ bool BasicGate<Atomic>::Enter(uint64_t estimate_ns, const GateDemand& demand, st
     if (waited >= spin || !staged) own_.Wait(ticket, at_most - waited);
   }
   waits_.store(0, std::memory_order_seq_cst);
-  page_.pending_ns.store(0, std::memory_order_relaxed);
-  page_.pending_count.store(0, std::memory_order_relaxed);
-  page_.oldest_arrival_ns.store(0, std::memory_order_relaxed);
-  page_.demand.store(0, std::memory_order_seq_cst);
+  Withdraw();
   if (!entered) scheduler_.Ring();  // It may have been chosen for what it no longer wants.
   return entered;
 }

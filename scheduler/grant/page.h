@@ -12,6 +12,12 @@
 // nothing. Whoever brings `active` to 0 rings the scheduler's bell, unless the grant is open: a tenant that is alone
 // rings no bells.
 //
+// The tail: the last piece of a slice may be said to have left a moment before it ends, so that the next worker gets
+// ready meanwhile and the device does not wait for four threads to be woken one after the other. It is then no longer
+// `active` but `tail`, until it has ended. Who has a tail at the device beside another's is not given back the device
+// before one of them has ended: what runs beside the holder is never more than one piece, which was to end at once. And
+// whoever kept the device with a tail that does not end is known (ArbiterThread::HasTail).
+//
 // The worker is a process of the server's, but it works on a guest's bytes: the scheduler believes no more than that
 // what is said is about that worker. A worker that lies harms its own guest; one that keeps the device is ended.
 #ifndef HAWSER_SCHEDULER_GRANT_PAGE_H_
@@ -66,6 +72,7 @@ struct BasicGrantPage {
   alignas(64) Atomic<uint64_t> active{0};
   Atomic<uint64_t> spent_epoch{0};  ///< The slice of this epoch is used up, or will be with what is active.
   Atomic<uint64_t> demand{0};       ///< 1: somebody waits to submit.
+  Atomic<uint64_t> tail{0};         ///< As `active`: what left before its end.
 
   // The worker writes; information.
   alignas(64) Atomic<uint64_t> used_ns{0};

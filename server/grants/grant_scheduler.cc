@@ -29,6 +29,7 @@ Status GrantScheduler::Open(const SchedulerSettings& settings) {
   if (Status status = bells_.Open(); !status.ok()) return status;
   notices_ = Fd(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
   if (!notices_.valid()) return Status::FromErrno("cannot create the scheduler's eventfd");
+  handover_ns_ = settings.handover_us * 1000;
   isolated_ = settings.isolated;
   policy_host_ = settings.policy_host;
   Result<PolicyLibrary> library = FindPolicy(settings.policy);
@@ -36,6 +37,8 @@ Status GrantScheduler::Open(const SchedulerSettings& settings) {
   scheduler::SchedulerOptions options;
   options.policy.settings = settings.settings;
   options.policy.starvation_ns = settings.starvation_ms * 1'000'000;
+  // More pieces than slices would cost hand-overs and win nothing: policies that take slices back say a unit.
+  options.policy.default_unit_fills = true;
   options.alone_after_ns = settings.alone_after_ms * 1'000'000;
   options.max_unit_ns = settings.max_unit_ms * 1'000'000;
   arbiter_ = std::make_unique<scheduler::ArbiterThread>(
@@ -93,17 +96,32 @@ std::vector<SchedulerNotice> GrantScheduler::TakeNotices() {
       case PolicyEvent::Kind::kRunaway: {
         notice.kind = SchedulerNotice::Kind::kRunaway;
         notice.text = event.text;
-        for (const auto& [session, worker] : workers_) {
-          const auto tenant = tenants_.find(worker->tenant);
-          if (tenant == tenants_.end() || tenant->second.id != event.tenant) continue;
-          if (arbiter_->IsActive(worker->door)) notice.sessions.push_back(session);
-        }
+        Blame(event.tenant, &notice);
         break;
       }
     }
     notices.push_back(std::move(notice));
   }
   return notices;
+}
+
+void GrantScheduler::Blame(scheduler::TenantId holder, SchedulerNotice* notice) {
+  const auto is_holders = [&](const Worker& worker) {
+    const auto tenant = tenants_.find(worker.tenant);
+    return tenant != tenants_.end() && tenant->second.id == holder;
+  };
+  // Something that was to end at once when the holder got its grant, and has not.
+  for (const auto& [session, worker] : workers_) {
+    if (is_holders(*worker) || !arbiter_->HasTail(worker->door)) continue;
+    notice->sessions.push_back(session);
+    notice->text = "tenant " + worker->tenant + " has kept the device busy with one piece for longer than the limit";
+  }
+  if (!notice->sessions.empty()) return arbiter_->Excuse();
+  for (const auto& [session, worker] : workers_) {
+    if (is_holders(*worker) && (arbiter_->IsActive(worker->door) || arbiter_->HasTail(worker->door))) {
+      notice->sessions.push_back(session);
+    }
+  }
 }
 
 std::string GrantScheduler::Policy() const { return arbiter_->PolicyName(); }
@@ -150,6 +168,7 @@ Result<GrantDescriptors> GrantScheduler::Prepare(uint64_t session) {
   descriptors.page = Fd(::dup(share->fd()));
   if (!descriptors.page.valid()) return Status::FromErrno("cannot hand a worker its page for grants");
   share->CloseDescriptor();
+  share->page()->handover_ns.store(handover_ns_, std::memory_order_relaxed);
   descriptors.bell = std::move(*bell);
   workers_[session] = std::make_unique<Worker>(std::move(*share));
   return descriptors;

@@ -64,10 +64,13 @@ class GrantScheduler final : public SchedulerControl {
   wire::Status Open(const SchedulerSettings& settings);
   wire::Result<scheduler::PolicyLibrary> FindPolicy(const std::string& name) const;
   void OnEvent(const scheduler::PolicyEvent& event);
+  /// Whose sessions keep the device from `holder`, or are its own that keep it from others.
+  void Blame(scheduler::TenantId holder, SchedulerNotice* notice);
   static scheduler::TenantConfig ConfigOf(const std::string& name, const TenantShare& share);
   void ForgetSome();
   void TellCount();
 
+  uint64_t handover_ns_ = 0;
   bool isolated_ = false;
   std::string policy_host_;
   Doorbells bells_;

@@ -64,6 +64,8 @@ struct GrantSharePage {
   uint32_t size;  ///< Bytes of this struct.
   // hawserd, at any time.
   alignas(64) std::atomic<uint32_t> tenants;  ///< That have had work lately, this worker's among them.
+  /// How long before its end the last piece of a grant leaves, so that the next worker is ready when it ends; 0: not.
+  std::atomic<uint64_t> handover_ns;
 
   scheduler::GrantPage page;
   alignas(64) FutexWords submit;  ///< Wakes whoever waits to submit.

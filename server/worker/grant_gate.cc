@@ -26,6 +26,13 @@ uint64_t Now() {
           .count());
 }
 
+scheduler::GateDemand DemandOf(uint64_t estimated_ns) {
+  scheduler::GateDemand demand;
+  demand.pending_ns = estimated_ns;
+  demand.oldest_arrival_ns = Now();
+  return demand;
+}
+
 }  // namespace
 
 GrantGate::GrantGate(GrantShare share, wire::Fd bell)
@@ -114,13 +121,12 @@ bool GrantGate::TryEnter(uint64_t estimated_ns) {
   return true;
 }
 
+void GrantGate::Announce(uint64_t estimated_ns) { gate_.Announce(estimated_ns, DemandOf(estimated_ns)); }
+
 bool GrantGate::Enter(uint64_t estimated_ns) {
   const std::lock_guard<std::mutex> lock(submit_);
   if (cancelled_) return false;
-  scheduler::GateDemand demand;
-  demand.pending_ns = estimated_ns;
-  demand.oldest_arrival_ns = Now();
-  if (!gate_.Enter(estimated_ns, demand, std::chrono::hours(24 * 365))) return false;
+  if (!gate_.Enter(estimated_ns, DemandOf(estimated_ns), std::chrono::hours(24 * 365))) return false;
   (void)SliceUnit(page_->page.word.load(std::memory_order_relaxed));
   return true;
 }

@@ -53,6 +53,11 @@ class GrantGate final : public LaunchGate {
   bool TryEnter(uint64_t estimated_ns) override;
   bool Enter(uint64_t estimated_ns) override;
   void Leave(uint64_t estimated_ns, uint64_t measured_ns) override;
+  void Announce(uint64_t estimated_ns) override;
+  uint64_t EarlyNs() const override { return page_->handover_ns.load(std::memory_order_relaxed); }
+  bool Ends() const override { return gate_.Ends(); }
+  void LeaveEarly(uint64_t estimated_ns) override { gate_.LeaveEarly(estimated_ns); }
+  void LeaveLate(uint64_t estimated_ns, uint64_t measured_ns) override { gate_.LeaveLate(estimated_ns, measured_ns); }
   void Charge(uint64_t measured_ns) override { gate_.Charge(measured_ns); }
   void Cancel() override;
 

@@ -41,6 +41,18 @@ class LaunchGate {
   virtual bool Enter(uint64_t estimated_ns) = 0;
   /// What was entered with this estimate is done. `measured_ns` as the device's clock has it; 0: not known (it failed).
   virtual void Leave(uint64_t estimated_ns, uint64_t measured_ns) = 0;
+  /// Any thread: an Enter() follows, on another thread or after a Leave(). Whoever schedules can begin to think.
+  virtual void Announce(uint64_t estimated_ns) { (void)estimated_ns; }
+
+  /// How long before its estimated end the last piece of a grant should leave early, nanoseconds, so that whoever is
+  /// next gets ready meanwhile; 0: never.
+  virtual uint64_t EarlyNs() const { return 0; }
+  /// Whether what is in flight is the last of its grant.
+  virtual bool Ends() const { return false; }
+  /// A piece of Ends() is about to end: instead of Leave(), which LeaveLate() then makes up for.
+  virtual void LeaveEarly(uint64_t estimated_ns) { (void)estimated_ns; }
+  virtual void LeaveLate(uint64_t estimated_ns, uint64_t measured_ns) { Leave(estimated_ns, measured_ns); }
+
   /// Within a drain: something has ended that was not entered; it took so long. Shows that the device goes on.
   virtual void Charge(uint64_t measured_ns) { (void)measured_ns; }
   /// Ends all waits, now and later.

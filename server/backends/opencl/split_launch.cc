@@ -156,7 +156,11 @@ int32_t OpenClBackend::LaunchSplit(const opencl::Call& call, const opencl::Enque
   }
   if (end != nullptr) completions_->Arm(end);
   if (start != nullptr) completions_->Arm(start);
-  if (!open && !has_ready) splitter_->Start(job);
+  if (!open && !has_ready) {
+    splitter_->gate().Announce(
+        job->first_estimate);  // Waking the scheduler and waking the lane take their time together.
+    splitter_->Start(job);
+  }
   return CL_SUCCESS;
 }
 

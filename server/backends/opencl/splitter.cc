@@ -20,6 +20,8 @@ using slicing::SlicePlan;
 
 // So that the device finds the next part at once.
 constexpr size_t kUnderWay = 2;
+// At most this fraction of a part may still run when it leaves the gate.
+constexpr uint64_t kLeastRest = 4;
 // A launch is never cut into more: each part costs some microseconds.
 constexpr uint64_t kMostParts = 4096;
 // Work-items that one compute unit is taken to run at once, where the settings do not say.
@@ -257,6 +259,9 @@ bool Splitter::OnReady(Completion& completion, int32_t status) {
   const std::unique_ptr<std::shared_ptr<SplitJob>> context(static_cast<std::shared_ptr<SplitJob>*>(completion.context));
   SplitJob& job = **context;
   job.start = status < 0 ? status : CL_SUCCESS;
+  if (!job.grant) {
+    job.owner->Leave(job, job.first_event.get(), job.first.items, job.first_estimate, status == CL_COMPLETE);
+  }
   job.owner->Push(std::move(*context));
   return false;
 }
@@ -267,8 +272,7 @@ bool Splitter::OnEnd(Completion& completion, int32_t status) {
   if (!job.end) {
     // It ran whole, with an open gate: nobody else will say so.
     if (!job.grant) {
-      job.owner->Leave(job, {Handle<cl_event>::Share(job.first_event.get()), job.first.items, job.first_estimate},
-                       status == CL_COMPLETE);
+      job.owner->Leave(job, job.first_event.get(), job.first.items, job.first_estimate, status == CL_COMPLETE);
     }
     return false;
   }
@@ -300,10 +304,80 @@ void Splitter::Push(std::shared_ptr<SplitJob> job) {
   lane->changed.notify_all();
 }
 
-void Splitter::Leave(const SplitJob& job, const UnderWay& part, bool good) {
-  const uint64_t time = good ? TimeOf(part.event.get()) : 0;
-  if (job.key) history_.Learn(*job.key, part.items, time);
-  gate_->Leave(part.estimate, time);
+void Splitter::Leave(const SplitJob& job, cl_event event, uint64_t items, uint64_t estimate, bool good) {
+  const uint64_t time = good ? TimeOf(event) : 0;
+  if (job.key) history_.Learn(*job.key, items, time);
+  gate_->Leave(estimate, time);
+}
+
+void Splitter::Watch(Lane& lane, const SplitJob& job, cl_event event, uint64_t items, uint64_t estimate, Parts* parts) {
+  auto part = std::make_unique<UnderWay>();
+  part->owner = this;
+  part->lane = &lane;
+  part->job = &job;
+  part->event = Handle<cl_event>::Share(event);
+  part->items = items;
+  part->estimate = estimate;
+  part->enqueued_at = Clock::now();
+  const auto begins = parts->empty() ? part->enqueued_at : std::max(part->enqueued_at, parts->back()->ends_about);
+  part->ends_about = begins + std::chrono::nanoseconds(estimate);
+  parts->push_back(std::move(part));
+  UnderWay* const watched = parts->back().get();
+  if (clSetEventCallback(event, CL_COMPLETE, &Splitter::OnPartEnd, watched) != CL_SUCCESS) {
+    const int32_t status = WaitFor(event);
+    OnPartEnd(event, status == CL_SUCCESS ? CL_COMPLETE : status, watched);
+  }
+}
+
+void CL_CALLBACK Splitter::OnPartEnd(cl_event event, cl_int status, void* context) {
+  UnderWay& part = *static_cast<UnderWay*>(context);
+  Splitter& splitter = *part.owner;
+  const uint64_t time = status == CL_COMPLETE ? TimeOf(event) : 0;
+  if (part.job->key) splitter.history_.Learn(*part.job->key, part.items, time);
+  Lane& lane = *part.lane;
+  const std::lock_guard<std::mutex> lock(lane.mutex);
+  if (part.left_early) {
+    splitter.gate_->LeaveLate(part.estimate, time);
+  } else {
+    splitter.gate_->Leave(part.estimate, time);
+  }
+  part.status = status < 0 ? status : CL_SUCCESS;
+  part.ended_at = Clock::now();
+  part.ended = true;  // From here on the lane may throw it away.
+  lane.changed.notify_all();
+}
+
+bool Splitter::AwaitLeft(Lane& lane, UnderWay& part) {
+  const std::chrono::nanoseconds early(std::min(gate_->EarlyNs(), part.estimate / kLeastRest));
+  std::unique_lock<std::mutex> lock(lane.mutex);
+  const auto over = [&part] { return part.ended || part.left_early; };
+  if (early.count() == 0) {
+    lane.changed.wait(lock, over);
+  } else if (!lane.changed.wait_until(lock, part.ends_about - early, over)) {
+    if (gate_->Ends()) {
+      part.left_early = true;
+      gate_->LeaveEarly(part.estimate);
+    } else {
+      lane.changed.wait(lock, over);
+    }
+  }
+  return part.ended;
+}
+
+int32_t Splitter::AwaitFirst(Lane& lane, SplitJob& job, Parts* parts) {
+  const std::unique_ptr<UnderWay> part = std::move(parts->front());
+  parts->pop_front();
+  {
+    std::unique_lock<std::mutex> lock(lane.mutex);
+    lane.changed.wait(lock, [&part] { return part->ended; });
+  }
+  // It begins where this one has ended.
+  if (!parts->empty()) {
+    UnderWay& next = *parts->front();
+    next.ends_about = std::max(next.enqueued_at, part->ended_at) + std::chrono::nanoseconds(next.estimate);
+  }
+  job.last = std::move(part->event);
+  return part->status;
 }
 
 void Splitter::Run(Lane& lane) {
@@ -325,42 +399,39 @@ void Splitter::Run(Lane& lane) {
     lane.jobs.pop_front();
     lane.busy = true;
     lock.unlock();
-    RunJob(*job);
+    RunJob(lane, *job);
     lock.lock();
   }
 }
 
-void Splitter::RunJob(SplitJob& job) {
+void Splitter::RunJob(Lane& lane, SplitJob& job) {
   int32_t status = job.start;
   const char* what = "the first part";
-  std::deque<UnderWay> parts;
+  Parts parts;
   const auto retire = [&] {
-    const UnderWay part = std::move(parts.front());
-    parts.pop_front();
-    const int32_t ended = WaitFor(part.event.get());
-    Leave(job, part, ended == CL_SUCCESS);
-    job.last = Handle<cl_event>::Share(part.event.get());
+    const int32_t ended = AwaitFirst(lane, job, &parts);
     if (ended < 0 && status == CL_SUCCESS) status = ended;
   };
-  const UnderWay first{Handle<cl_event>::Share(job.first_event.get()), job.first.items, job.first_estimate};
-  if (!job.grant) {
-    Leave(job, first, status == CL_SUCCESS);  // It is complete already.
-  } else {
+  if (job.grant) {
     if (status == CL_SUCCESS && (stopping_ || !gate_->Enter(job.first_estimate))) status = CL_DEVICE_NOT_AVAILABLE;
     const bool entered = status == CL_SUCCESS;
     user_events_.Set(job.grant.get(), entered ? CL_COMPLETE : status);
     clFlush(job.queue->native.get());
-    if (entered) parts.push_back({Handle<cl_event>::Share(first.event.get()), first.items, first.estimate});
+    if (entered) Watch(lane, job, job.first_event.get(), job.first.items, job.first_estimate, &parts);
+  } else {
+    job.last = Handle<cl_event>::Share(job.first_event.get());  // It is complete, and has left the gate.
   }
   while (job.plan && !job.plan->done() && status == CL_SUCCESS) {
     uint64_t items = PartItems(job.key, job.device);
     if (items == 0) items = job.plan->remaining();  // Alone by now.
     items = std::max(items, job.plan->total() / kMostParts);
-    const uint64_t estimate = Estimate(job.key, std::min(items, job.plan->remaining()));
+    const uint64_t estimate = Estimate(job.key, job.plan->NextItems(items));
     bool entered = !stopping_ && gate_->TryEnter(estimate);
     if (!entered) {
-      // What is under way is left before this waits: the grant may depend on that.
-      while (!parts.empty()) retire();
+      // What is under way is left before this waits: the grant may depend on that. That more will come is said before.
+      if (!stopping_) gate_->Announce(estimate);
+      while (parts.size() > 1) retire();
+      if (!parts.empty() && AwaitLeft(lane, *parts.front())) retire();
       entered = status == CL_SUCCESS && !stopping_ && gate_->Enter(estimate);
     }
     if (!entered) {
@@ -377,8 +448,9 @@ void Splitter::RunJob(SplitJob& job) {
       what = "a part";
       break;
     }
-    parts.push_back({Handle<cl_event>(event), part.items, estimate});
     clFlush(job.queue->parts.get());
+    Watch(lane, job, event, part.items, estimate, &parts);
+    clReleaseEvent(event);
     if (parts.size() >= kUnderWay) retire();
   }
   while (!parts.empty()) retire();

@@ -20,11 +20,13 @@
 // before OpenCL 2.1) nothing is split.
 //
 // Threads: Prepare() and what fills a SplitJob run on the executor. OnReady() and OnEnd() are Completion's actions:
-// they run on threads of the driver and only hand the job to a lane. Lanes wait for the device, for the gate, and set
-// user events. Jobs are handed over, never shared, except `last` and `error`, which a lane writes before it sets U and
-// OnEnd() reads after that. Lock order: lanes_mutex_, then a lane's mutex; no other lock and no driver call under
-// either. The driver is called from lanes as from any thread (Completions::gate() is taken inside UserEvents::Set
-// only).
+// they run on threads of the driver, leave the gate for a first part, and hand the job to a lane. OnPartEnd() runs
+// there too and leaves the gate for the other parts, so that nobody needs to be woken before the next tenant can be.
+// Lanes wait for the device, for the gate, and set user events. Jobs are handed over, never shared, except `last` and
+// `error`, which a lane writes before it sets U and OnEnd() reads after that, and parts under way (UnderWay). Lock
+// order: lanes_mutex_, then a lane's mutex; no other lock and no driver call under either; the gate's Leave functions,
+// which take no lock, may be called under a lane's. The driver is called from lanes as from any thread
+// (Completions::gate() is taken inside UserEvents::Set only).
 #ifndef HAWSER_SERVER_BACKENDS_OPENCL_SPLITTER_H_
 #define HAWSER_SERVER_BACKENDS_OPENCL_SPLITTER_H_
 
@@ -166,14 +168,35 @@ class Splitter {
     bool stop = false;
     std::thread thread;
   };
+  using Clock = std::chrono::steady_clock;
+  /// A command that has passed the gate. What follows `ends_about` is the lane's mutex's; the driver's thread that
+  /// completes the command leaves the gate, so that nobody needs to be woken for it.
   struct UnderWay {
+    Splitter* owner = nullptr;
+    Lane* lane = nullptr;
+    const SplitJob* job = nullptr;
     Handle<cl_event> event;
     uint64_t items = 0;
     uint64_t estimate = 0;
+    Clock::time_point enqueued_at;
+    Clock::time_point ends_about;
+    Clock::time_point ended_at;
+    bool left_early = false;
+    bool ended = false;
+    int32_t status = 0;
   };
+  /// One job's, in order.
+  using Parts = std::deque<std::unique_ptr<UnderWay>>;
   void Push(std::shared_ptr<SplitJob> job);
   void Run(Lane& lane);
-  void RunJob(SplitJob& job);
+  void RunJob(Lane& lane, SplitJob& job);
+  /// A command that has passed the gate and is enqueued; `event` is its.
+  void Watch(Lane& lane, const SplitJob& job, cl_event event, uint64_t items, uint64_t estimate, Parts* parts);
+  static void CL_CALLBACK OnPartEnd(cl_event event, cl_int status, void* part);
+  /// Waits until this part has ended, or has left early because it is the last of a grant. Whether it has ended.
+  bool AwaitLeft(Lane& lane, UnderWay& part);
+  /// Waits until the first of the parts has ended, and takes it away; its status.
+  static int32_t AwaitFirst(Lane& lane, SplitJob& job, Parts* parts);
   void Finish(SplitJob& job, int32_t status, const char* what);
   static constexpr uint32_t kOpenStride = 16;
   static void KeepOpen(Queue& queue, cl_event event);
@@ -186,7 +209,7 @@ class Splitter {
   uint64_t PartItems(const std::optional<slicing::KernelKey>& key, cl_device_id device);
   uint64_t Estimate(const std::optional<slicing::KernelKey>& key, uint64_t items);
   /// Learns from a command that is complete and leaves the gate.
-  void Leave(const SplitJob& job, const UnderWay& part, bool good);
+  void Leave(const SplitJob& job, cl_event event, uint64_t items, uint64_t estimate, bool good);
   const slicing::KernelKey& KeyOf(KernelSplit* split, cl_device_id device);
   /// Says once for each kernel in the log how it runs, and for a bounded number of kernels.
   void Tell(KernelSplit* split, const std::string& how);

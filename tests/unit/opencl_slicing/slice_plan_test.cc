@@ -47,7 +47,8 @@ TEST(SlicePlan, WholeWaves) {
   auto plan = SlicePlan::Plain(shape);
   ASSERT_TRUE(plan);
   EXPECT_EQ(plan->Next(1).items, 192u);
-  EXPECT_EQ(plan->Next(500).items, 384u);
+  EXPECT_EQ(plan->NextItems(500), 576u);
+  EXPECT_EQ(plan->Next(500).items, 576u);
   shape.local[0] = 0;
   shape.global[0] = 1000;
   plan = SlicePlan::Plain(shape);

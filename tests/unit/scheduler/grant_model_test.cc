@@ -2,7 +2,8 @@
 // The grant protocol, model-checked: the real Gate, Door, Arbiter and Scheduler, with two workers, in all orders of
 // their steps, with one worker killed at every point.
 //
-// What must hold: never do two workers have something on the device at once; whoever is not killed gets all its work
+// What must hold: never do two workers have something on the device at once, but for a piece that left early, and never
+// are there two such beside a third piece; whoever is not killed gets all its work
 // done, so nobody waits for a ring that does not come; a killed worker holds nobody up.
 #include <gtest/gtest.h>
 
@@ -11,6 +12,7 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <type_traits>
 
 #include "scheduler/grant/arbiter.h"
 #include "scheduler/grant/gate.h"
@@ -65,6 +67,7 @@ class CarelessGate {
     return true;
   }
   uint64_t Digest() const { return 0; }
+  void Announce(uint64_t, const GateDemand&) {}
   void Leave(uint64_t estimate_ns, uint64_t) {
     page_.active.fetch_sub(MakePiece(estimate_ns));
     scheduler_.Ring();
@@ -85,8 +88,10 @@ const PolicyLibrary& RoundRobin() {
 struct Setting {
   uint64_t alone_after_ns = 0;  ///< 0: whoever is alone now has an open grant.
   std::array<int, 2> launches = {1, 1};
-  bool phantom = false;  ///< The second worker is one that does all in one step.
-  bool mortal = false;   ///< The first worker may be killed.
+  bool phantom = false;    ///< The second worker is one that does all in one step.
+  bool mortal = false;     ///< The first worker may be killed.
+  bool early = false;      ///< Pieces leave before they end.
+  bool announced = false;  ///< Another thread of the first worker says what will come.
 };
 
 constexpr uint64_t kPieceNs = 1000;
@@ -104,6 +109,10 @@ class TwoWorkers : public World {
   }
 
   std::vector<std::function<void()>> Threads() override {
+    if (setting_.announced) {
+      return {[this] { Launch(0); }, [this] { Complete(0); }, [this] { Phantom(); }, [this] { Submit(0); },
+              [this] { Arbitrate(); }};
+    }
     if (setting_.phantom) {
       return {[this] { Launch(0); }, [this] { Complete(0); }, [this] { Phantom(); }, [this] { Arbitrate(); }};
     }
@@ -115,7 +124,10 @@ class TwoWorkers : public World {
 
   std::string Wrong() override {
     const bool first = workers_[0]->on_device.peek() != 0 && !reaped_;
-    return first && workers_[1]->on_device.peek() != 0 ? "two workers have the device" : "";
+    const bool second = workers_[1]->on_device.peek() != 0;
+    if (first && second) return "two workers have the device";
+    const bool tails = workers_[0]->ending.peek() != 0 && !reaped_ && workers_[1]->ending.peek() != 0;
+    return tails && (first || second) ? "a worker has the device beside two tails" : "";
   }
 
   std::string WrongAtEnd(const std::vector<bool>& finished) override {
@@ -138,7 +150,9 @@ class TwoWorkers : public World {
     BasicGrantPage<ModelAtomic> page;
     ModelBell bell;
     GateType gate;
+    ModelAtomic<uint64_t> submitted;  ///< Pieces that were announced, if they are.
     ModelAtomic<uint64_t> on_device;  ///< Pieces.
+    ModelAtomic<uint64_t> ending;     ///< Pieces that left early.
   };
 
   static SchedulerOptions Options(const Setting& setting) {
@@ -150,9 +164,21 @@ class TwoWorkers : public World {
     return options;
   }
 
+  void Submit(size_t i) {
+    Worker& worker = *workers_[i];
+    for (int n = 0; n < setting_.launches[i]; ++n) {
+      current->Forget(static_cast<uint64_t>(n) + 55);
+      worker.gate.Announce(kPieceNs, {});
+      worker.submitted.fetch_add(1);
+    }
+  }
+
   void Launch(size_t i) {
     Worker& worker = *workers_[i];
     for (int n = 0; n < setting_.launches[i]; ++n) {
+      if (setting_.announced) {
+        current->BlockUntil([&worker, n] { return worker.submitted.peek() > static_cast<uint64_t>(n); });
+      }
       worker.bell.ForgetBut([&worker, n] { return worker.gate.Digest() * 16 + static_cast<uint64_t>(n); });
       current->Forget(worker.gate.Digest() * 16 + static_cast<uint64_t>(n) + 8);
       (void)worker.gate.Enter(kPieceNs, {}, std::chrono::hours(1), std::chrono::nanoseconds(0));
@@ -189,6 +215,16 @@ class TwoWorkers : public World {
     for (int n = 0; n < setting_.launches[i]; ++n) {
       current->Forget(static_cast<uint64_t>(n) + 77);
       current->BlockUntil([&worker] { return worker.on_device.peek() > 0; });
+      if constexpr (std::is_same_v<GateType, BasicGate<ModelAtomic>>) {
+        if (setting_.early && worker.gate.Ends()) {
+          worker.ending.fetch_add(1);
+          worker.on_device.fetch_sub(1, std::memory_order_relaxed);  // In one step: it is one piece.
+          worker.gate.LeaveEarly(kPieceNs);
+          worker.ending.fetch_sub(1);
+          worker.gate.LeaveLate(kPieceNs, kPieceNs);
+          continue;
+        }
+      }
       worker.on_device.fetch_sub(1);
       worker.gate.Leave(kPieceNs, kPieceNs);
     }
@@ -257,6 +293,26 @@ TEST(GrantModel, AWorkerMayDieAtAnyPoint) {
         Explore<RealGate>({.alone_after_ns = alone_after_ns, .phantom = true, .mortal = true}, nullptr, &deaths, kAll),
         "");
     EXPECT_GT(deaths, 1000u);
+  }
+}
+
+TEST(GrantModel, PiecesThatLeaveEarlyInAllOrders) {
+  size_t deaths = 0;
+  EXPECT_EQ(Explore<RealGate>({.alone_after_ns = UINT64_MAX, .phantom = true, .early = true}, nullptr, nullptr, kAll),
+            "");
+  EXPECT_EQ(Explore<RealGate>({.alone_after_ns = UINT64_MAX, .phantom = true, .mortal = true, .early = true}, nullptr,
+                              &deaths, kAll),
+            "");
+  EXPECT_GT(deaths, 1000u);
+  EXPECT_EQ(Explore<RealGate>({.alone_after_ns = UINT64_MAX, .launches = {2, 2}, .early = true}, nullptr, nullptr, 1),
+            "");
+}
+
+TEST(GrantModel, WhatAnotherThreadAnnounced) {
+  for (const uint64_t alone_after_ns : {uint64_t{0}, UINT64_MAX}) {
+    EXPECT_EQ(Explore<RealGate>({.alone_after_ns = alone_after_ns, .announced = true}, nullptr, nullptr, kAll), "");
+    const Setting several{.alone_after_ns = alone_after_ns, .launches = {2, 2}, .announced = true};
+    EXPECT_EQ(Explore<RealGate>(several, nullptr, nullptr, 2), "");
   }
 }
 

@@ -400,6 +400,58 @@ TEST_F(TwoDoors, OneMayDieWithTheDevice) {
   EXPECT_EQ(arbiter_.scheduler().tenants().all().front()->facts.used_ns, 7u);
 }
 
+TEST_F(TwoDoors, WhatLeftEarlyMakesWayForOne) {
+  const DoorId single_door = arbiter_.Attach(other_, right_.page, right_.bell);  // Has nothing to do.
+  left_.Want();
+  single_.Want();
+  Poll();
+  ASSERT_EQ(left_.mode(), GateMode::kSlice);
+  const uint64_t slice = left_.page.slice_ns;
+  EXPECT_FALSE(left_.gate.Ends());
+  ASSERT_TRUE(left_.gate.TryEnter(slice));  // Its last.
+  EXPECT_TRUE(left_.gate.Ends());
+  left_.gate.LeaveEarly(slice);
+  Poll();
+  ASSERT_EQ(single_.mode(), GateMode::kSlice);
+  EXPECT_TRUE(arbiter_.HasTail(left_door_));
+  EXPECT_FALSE(arbiter_.HasTail(single_door));
+  EXPECT_EQ(arbiter_.scheduler().tenants().all().front()->charged_ns, slice);
+  // A second one waits until the first has ended.
+  ASSERT_TRUE(single_.gate.TryEnter(slice));
+  single_.gate.LeaveEarly(slice);
+  Poll();
+  EXPECT_EQ(left_.mode(), GateMode::kRevoked);
+  left_.gate.LeaveLate(slice, slice + 1000);
+  Poll();
+  EXPECT_EQ(left_.mode(), GateMode::kSlice);
+  // What took longer is charged with what comes next; what took less is taken off it.
+  ASSERT_TRUE(left_.gate.TryEnter(slice));
+  left_.gate.Leave(slice, 500);
+  Poll();
+  EXPECT_EQ(arbiter_.scheduler().tenants().all().front()->charged_ns, slice + 1500);
+  single_.gate.LeaveLate(slice, slice - 300);
+  EXPECT_EQ(single_.page.used_ns, slice);
+  ASSERT_EQ(single_.mode(), GateMode::kSlice);
+  ASSERT_TRUE(single_.gate.TryEnter(slice));
+  single_.gate.Leave(slice, 1000);
+  EXPECT_EQ(single_.page.used_ns, slice + 700);
+}
+
+TEST_F(TwoDoors, WhatIsAnnouncedCountsAsWork) {
+  single_.Want();
+  Poll();
+  ASSERT_TRUE(single_.gate.TryEnter(single_.page.slice_ns));
+  single_.WantNoMore();
+  left_.gate.Announce(100, {});
+  single_.gate.Leave(100, 100);
+  Poll();
+  ASSERT_EQ(left_.mode(), GateMode::kSlice);
+  EXPECT_EQ(left_.page.demand, 1u);
+  EXPECT_TRUE(left_.gate.Enter(100, {}, std::chrono::hours(1)));
+  EXPECT_EQ(left_.page.demand, 0u);
+  left_.gate.Leave(100, 100);
+}
+
 TEST(Arbiter, TellsEventsWithoutItsLock) {
   std::atomic<int> events{0};
   std::atomic<ArbiterThread*> self{nullptr};

@@ -120,6 +120,13 @@ class ModelAtomic {
   }
   T fetch_add(T value, std::memory_order order = std::memory_order_seq_cst) { return Add(value, order); }
   T fetch_sub(T value, std::memory_order order = std::memory_order_seq_cst) { return Add(0 - value, order); }
+  T exchange(T value, std::memory_order order = std::memory_order_seq_cst) {
+    Before(order);
+    const T before = value_;
+    value_ = value;
+    current->Observe(before);
+    return before;
+  }
   T peek() const { return value_; }
 
  private:

@@ -157,6 +157,33 @@ TEST(GrantSchedulerTest, ARunawayIsNamed) {
   scheduler->SessionEnded(3);
 }
 
+// Whoever was to end at once, and not whoever got the device after it.
+TEST(GrantSchedulerTest, ARunawayThatLeftEarlyIsNamed) {
+  auto scheduler = Take(GrantScheduler::Start({.max_unit_ms = 20}));
+  auto runaway = Work(*scheduler, 1, "a"), victim = Work(*scheduler, 2, "b"), waiting = Work(*scheduler, 3, "c");
+  constexpr uint64_t kSlice = 1'000'000'000;
+  EXPECT_EQ(runaway->EarlyNs(), 250'000u);
+  ASSERT_TRUE(runaway->Enter(kSlice));
+  runaway->LeaveEarly(kSlice);         // And never late.
+  ASSERT_TRUE(victim->Enter(kSlice));  // And it does not come to its turn.
+  std::thread waits([&] {
+    EXPECT_TRUE(waiting->Enter(kSlice));
+    waiting->Leave(kSlice, 100);
+  });
+  std::vector<SchedulerNotice> notices = AwaitNotices(*scheduler, SchedulerNotice::Kind::kRunaway);
+  ASSERT_EQ(notices.size(), 1u);
+  EXPECT_EQ(notices[0].sessions, std::vector<uint64_t>{1});
+  EXPECT_NE(notices[0].text.find("tenant a"), std::string::npos) << notices[0].text;
+  scheduler->SessionEnded(1);
+  // The victim's own time counts from there.
+  notices = AwaitNotices(*scheduler, SchedulerNotice::Kind::kRunaway);
+  ASSERT_EQ(notices.size(), 1u);
+  EXPECT_EQ(notices[0].sessions, std::vector<uint64_t>{2});
+  scheduler->SessionEnded(2);
+  waits.join();
+  scheduler->SessionEnded(3);
+}
+
 TEST(GrantSchedulerTest, PoliciesChangeWhileItRuns) {
   auto scheduler = Take(GrantScheduler::Start({}));
   EXPECT_EQ(scheduler->Policy(), "fair");

@@ -65,6 +65,8 @@ uint64_t SlicePlan::StepItems(uint32_t axis) const {
 }
 
 SlicePart SlicePlan::Next(uint64_t items) {
+  // A row that is a little longer is better taken whole than with a short part behind.
+  const uint64_t most = items + items / 4;
   const auto multiple = [this](uint64_t step) { return wave_ / std::gcd(wave_, step); };
   uint32_t axis = axis_;
   if (axis_ == kEveryAxis) {
@@ -72,13 +74,16 @@ SlicePart SlicePlan::Next(uint64_t items) {
     axis = 0;
     for (uint32_t d = 1; d < shape_.dimensions && at_[d - 1] == 0; ++d) {
       const uint64_t step = StepItems(d);
-      if (step > items || multiple(step) * step > items) break;
+      if (step > most || multiple(step) * step > most) break;
       axis = d;
     }
   }
   const uint64_t step = StepItems(axis), wave = multiple(step);
-  const uint64_t count = std::max(wave, items / step / wave * wave);
-  return Take(axis, std::min(count, groups_[axis] - at_[axis]));
+  const uint64_t left = groups_[axis] - at_[axis];
+  // As few parts as may be, and those equal.
+  const uint64_t parts = Divide(left, std::max<uint64_t>(1, most / step));
+  const uint64_t count = Divide(Divide(left, parts), wave) * wave;
+  return Take(axis, std::min(count * step > most && count > wave ? count - wave : count, left));
 }
 
 SlicePart SlicePlan::Take(uint32_t axis, uint64_t count) {
