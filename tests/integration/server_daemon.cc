@@ -132,8 +132,14 @@ bool Daemon::WaitUntilReady() {
 }
 
 Daemon::~Daemon() {
-  if (pid_ > 0) Stop(SIGTERM);
+  if (pid_ > 0) {
+    EXPECT_EQ(Stop(SIGTERM), 0) << "hawserd did not stop as it should";
+  }
   if (reader_.joinable()) reader_.join();
+  // Neither the server nor a worker fails for these in front of a guest.
+  EXPECT_EQ(log_.find("WARNING: ThreadSanitizer"), std::string::npos);
+  EXPECT_EQ(log_.find("ERROR: AddressSanitizer"), std::string::npos);
+  EXPECT_EQ(log_.find(": runtime error: "), std::string::npos);
   if (::testing::Test::HasFailure()) std::fprintf(stderr, "--- hawserd's log\n%s---\n", log().c_str());
   std::error_code error;
   if (!folder_.empty()) std::filesystem::remove_all(folder_, error);

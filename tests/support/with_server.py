@@ -23,8 +23,13 @@ import threading
 import time
 
 
+# What a sanitizer says, in the server or in a worker. Neither of them fails for it in front of the guest.
+REPORT = re.compile(r"WARNING: ThreadSanitizer|ERROR: \w+Sanitizer|:\d+: runtime error: ")
+
+
 class Server:
-    """A hawserd that lives as long as the `with` block."""
+    """A hawserd that lives as long as the `with` block, which raises RuntimeError at its end when the server did not
+    stop as it should, or when a sanitizer reported something in it or in a worker."""
 
     def __init__(self, build, transport, extra_args=(), env=None, cuda=False):
         self.build = pathlib.Path(build)
@@ -64,7 +69,7 @@ class Server:
         self.reader = threading.Thread(target=read, daemon=True)
         self.reader.start()
         if not ready.wait(30) or self.uri is None:
-            self.__exit__(None, None, None)
+            self.__exit__(RuntimeError, None, None)
             raise RuntimeError("hawserd did not start:\n" + "".join(self.log))
         if self.transport == "shm":
             self.uri = self.uri.replace("unix:", "shm:", 1)
@@ -98,7 +103,7 @@ class Server:
             env["LD_LIBRARY_PATH"] = str(self.build / "guest")
         return env
 
-    def __exit__(self, *_):
+    def __exit__(self, kind, *_):
         if self.process is not None:
             with contextlib.suppress(ProcessLookupError):
                 self.process.send_signal(signal.SIGTERM)
@@ -108,7 +113,16 @@ class Server:
                 self.process.kill()
                 self.process.wait()
             self.reader.join(5)
+            if not self.reader.is_alive():  # A worker that was left behind still holds the other end.
+                self.process.stdout.close()
         shutil.rmtree(self.folder, ignore_errors=True)
+        if kind is not None or self.process is None:
+            return
+        log = "".join(self.log)
+        if REPORT.search(log):
+            raise RuntimeError("a sanitizer reported something in the server or in a worker:\n" + log)
+        if self.process.returncode != 0:
+            raise RuntimeError(f"hawserd ended with {self.process.returncode}:\n" + "".join(self.log[-200:]))
 
 
 def main():
