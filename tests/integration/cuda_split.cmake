@@ -15,7 +15,7 @@ foreach(program ${programs})
     add_test(NAME ${name}_${suffix}
       COMMAND ${HAWSER_PYTHON} ${PROJECT_SOURCE_DIR}/tests/support/with_server.py --build ${PROJECT_BINARY_DIR} --cuda
               --transport ${transport} --env HAWSER_CUDA_SPLIT=${setting} -- $<TARGET_FILE:${name}>)
-    set_tests_properties(${name}_${suffix} PROPERTIES LABELS integration TIMEOUT 600
+    set_tests_properties(${name}_${suffix} PROPERTIES LABELS integration TIMEOUT ${HAWSER_TIME_LIMIT}
       ENVIRONMENT "${HAWSER_TEST_ENVIRONMENT}")
   endforeach()
 endforeach()
@@ -42,7 +42,7 @@ foreach(transport shm tcp)
             --split places --split matmul --split stride --split histogram --split last_done --split greatest
             --split reversed --split guarded --whole counted --whole timed
             -- ${CMAKE_CURRENT_BINARY_DIR}/cuda_split_kernels)
-  set_tests_properties(cuda_split_same_${transport} PROPERTIES LABELS integration TIMEOUT 600 SKIP_RETURN_CODE 77
+  set_tests_properties(cuda_split_same_${transport} PROPERTIES LABELS integration TIMEOUT ${HAWSER_TIME_LIMIT} SKIP_RETURN_CODE 77
     ENVIRONMENT "${HAWSER_TEST_ENVIRONMENT}")
 endforeach()
 foreach(name ${examples})
@@ -50,12 +50,12 @@ foreach(name ${examples})
     COMMAND ${HAWSER_PYTHON} ${PROJECT_SOURCE_DIR}/tests/support/cuda_program.py --build ${PROJECT_BINARY_DIR}
             --way shm --env HAWSER_CUDA_SPLIT=blocks=5,refuse=4
             --expect ${PROJECT_SOURCE_DIR}/examples/cuda/expected/${name}.txt -- ${PROJECT_BINARY_DIR}/examples/cuda/${name})
-  set_tests_properties(cuda_example_${name}_split PROPERTIES LABELS integration TIMEOUT 300 SKIP_RETURN_CODE 77)
+  set_tests_properties(cuda_example_${name}_split PROPERTIES LABELS integration TIMEOUT ${HAWSER_TIME_LIMIT} SKIP_RETURN_CODE 77)
 endforeach()
 foreach(name ${runtime})
   add_test(NAME cudart_${name}_split
     COMMAND ${HAWSER_PYTHON} ${PROJECT_SOURCE_DIR}/tests/support/cuda_program.py --build ${PROJECT_BINARY_DIR}
             --way shm --env HAWSER_CUDA_SPLIT=blocks=1,refuse=3
             -- ${CMAKE_CURRENT_BINARY_DIR}/cudart/cudart_${name})
-  set_tests_properties(cudart_${name}_split PROPERTIES LABELS integration TIMEOUT 300 SKIP_RETURN_CODE 77)
+  set_tests_properties(cudart_${name}_split PROPERTIES LABELS integration TIMEOUT ${HAWSER_TIME_LIMIT} SKIP_RETURN_CODE 77)
 endforeach()

@@ -4,11 +4,11 @@
 
 #include <atomic>
 #include <cstring>
-#include <random>
 #include <thread>
 #include <vector>
 
 #include "tests/integration/cl_fixture.h"
+#include "tests/integration/random_bytes.h"
 
 namespace hawser::test {
 namespace {
@@ -21,13 +21,6 @@ kernel void slow(global uint* data, uint rounds) {
   data[0] = x;
 }
 )";
-
-std::vector<unsigned char> Random(size_t size, unsigned seed) {
-  std::vector<unsigned char> bytes(size);
-  std::mt19937 random(seed);
-  for (auto& byte : bytes) byte = static_cast<unsigned char>(random());
-  return bytes;
-}
 
 const size_t kSizes[] = {1, 4, 100, 4096, 32767, 32768, 32769, 65537, 1 << 20, (4 << 20) + 1, 9 << 20};
 
@@ -63,7 +56,7 @@ TEST_P(BufferTest, BlockingRoundTrips) {
   for (const size_t size : kSizes) {
     for (const bool busy : {false, true}) {
       cl_mem buffer = cl_.Buffer(size + 7);
-      const auto data = Random(size, static_cast<unsigned>(size));
+      const auto data = RandomBytes(size, static_cast<unsigned>(size));
       std::vector<unsigned char> back(size);
       if (busy) MakeBusy();
       ASSERT_EQ(clEnqueueWriteBuffer(cl_.queue, buffer, CL_TRUE, 5, size, data.data(), 0, nullptr, nullptr),
@@ -83,7 +76,7 @@ TEST_P(BufferTest, BlockingRoundTrips) {
 TEST_P(BufferTest, EventsCompleteOnceDataLanded) {
   for (const size_t size : kSizes) {
     cl_mem buffer = cl_.Buffer(size);
-    const auto data = Random(size, static_cast<unsigned>(size) + 1);
+    const auto data = RandomBytes(size, static_cast<unsigned>(size) + 1);
     std::vector<unsigned char> back(size);
     MakeBusy();
     cl_event written = nullptr;
@@ -106,7 +99,7 @@ TEST_P(BufferTest, FinishCoversReads) {
   const size_t size = 3 << 20;
   cl_mem buffer = cl_.Buffer(size);
   for (unsigned round = 0; round < 20; ++round) {
-    const auto data = Random(size, round);
+    const auto data = RandomBytes(size, round);
     std::vector<unsigned char> back(size), small(64);
     if (round % 2 == 0) MakeBusy();
     ASSERT_EQ(clEnqueueWriteBuffer(cl_.queue, buffer, CL_FALSE, 0, size, data.data(), 0, nullptr, nullptr), CL_SUCCESS);
@@ -126,7 +119,7 @@ TEST_P(BufferTest, LaterEventsCoverEarlierReads) {
   cl_command_queue other = cl_.NewQueue(0);
   ASSERT_NE(other, nullptr);
   for (unsigned round = 0; round < 10; ++round) {
-    const auto data = Random(size, 100 + round);
+    const auto data = RandomBytes(size, 100 + round);
     std::vector<unsigned char> back(size);
     cl_event written = nullptr, read = nullptr, marked = nullptr;
     MakeBusy();
@@ -152,7 +145,7 @@ TEST_P(BufferTest, LaterEventsCoverEarlierRectangles) {
   const size_t origin[3] = {0, 0, 0};
   const size_t region[3] = {row - 96, rows, 1};
   for (unsigned round = 0; round < 30; ++round) {
-    const auto data = Random(row * rows, 200 + round);
+    const auto data = RandomBytes(row * rows, 200 + round);
     std::vector<unsigned char> back(row * rows);
     cl_event written = nullptr, read = nullptr, marked = nullptr;
     ASSERT_EQ(clEnqueueWriteBuffer(cl_.queue, buffer, CL_FALSE, 0, data.size(), data.data(), 0, nullptr, &written),
@@ -177,7 +170,7 @@ TEST_P(BufferTest, Rectangles) {
   for (const size_t scale : {size_t{1}, size_t{60}}) {  // In the message, and in bulk.
     const size_t width = row * scale;
     cl_mem buffer = cl_.Buffer(width * rows * slices);
-    auto image = Random(width * rows * slices, 7);
+    auto image = RandomBytes(width * rows * slices, 7);
     ASSERT_EQ(clEnqueueWriteBuffer(cl_.queue, buffer, CL_TRUE, 0, image.size(), image.data(), 0, nullptr, nullptr),
               CL_SUCCESS);
     for (const bool busy : {false, true}) {
@@ -185,7 +178,7 @@ TEST_P(BufferTest, Rectangles) {
       const size_t host_origin[3] = {1, 4, 2};
       const size_t region[3] = {width - 9, 20, 9};
       const size_t host_row = width + 5, host_slice = host_row * 30;
-      auto host = Random(host_slice * 14, 8);
+      auto host = RandomBytes(host_slice * 14, 8);
       auto expected = host;
       for (size_t z = 0; z < region[2]; ++z) {
         for (size_t y = 0; y < region[1]; ++y) {
@@ -201,7 +194,7 @@ TEST_P(BufferTest, Rectangles) {
       // Write it to another place and read all of it back.
       const size_t to[3] = {9, 11, 2};
       const size_t part[3] = {width - 20, 15, 5};
-      const auto source = Random(host_slice * 14, 9);
+      const auto source = RandomBytes(host_slice * 14, 9);
       for (size_t z = 0; z < part[2]; ++z) {
         for (size_t y = 0; y < part[1]; ++y) {
           std::memcpy(&image[(z + 2) * width * rows + (y + 11) * width + 9],
@@ -247,7 +240,7 @@ TEST_P(BufferTest, FillsAndCopies) {
 TEST_P(BufferTest, MapsSeeAndKeepWhatIsWritten) {
   for (const size_t size : kSizes) {
     for (const bool host_memory : {false, true}) {
-      auto own = Random(size, 3);
+      auto own = RandomBytes(size, 3);
       const auto start = own;
       cl_mem buffer = host_memory ? cl_.Buffer(size, CL_MEM_READ_WRITE | CL_MEM_USE_HOST_PTR, own.data())
                                   : cl_.Buffer(size, CL_MEM_READ_WRITE | CL_MEM_COPY_HOST_PTR, own.data());
@@ -275,17 +268,17 @@ TEST_P(BufferTest, MapsSeeAndKeepWhatIsWritten) {
       cl_command_type type = 0;
       ASSERT_EQ(clGetEventInfo(mapped, CL_EVENT_COMMAND_TYPE, sizeof(type), &type, nullptr), CL_SUCCESS);
       EXPECT_EQ(type, cl_command_type{CL_COMMAND_MAP_BUFFER});
-      for (size_t i = offset; i < size; ++i) {
-        ASSERT_EQ(memory[i - offset], static_cast<unsigned char>(start[i] + 3)) << i << " of " << size;
-      }
+      auto expected = start;
+      for (unsigned char& byte : expected) byte = static_cast<unsigned char>(byte + 3);
+      ASSERT_EQ(std::memcmp(memory, &expected[offset], size - offset), 0) << size;
       for (size_t i = offset; i < size; ++i) memory[i - offset] = static_cast<unsigned char>(i);
       ASSERT_EQ(clEnqueueUnmapMemObject(cl_.queue, buffer, memory, 0, nullptr, &unmapped), CL_SUCCESS);
       cl_event again = nullptr;
       ASSERT_EQ(clEnqueueNDRangeKernel(cl_.queue, add, 1, nullptr, &size, nullptr, 1, &unmapped, &again), CL_SUCCESS);
       std::vector<unsigned char> back(size);
       ASSERT_EQ(clEnqueueReadBuffer(cl_.queue, buffer, CL_TRUE, 0, size, back.data(), 1, &again, nullptr), CL_SUCCESS);
-      for (size_t i = offset; i < size; ++i)
-        ASSERT_EQ(back[i], static_cast<unsigned char>(i + 3)) << i << " of " << size;
+      for (size_t i = offset; i < size; ++i) expected[i] = static_cast<unsigned char>(i + 3);
+      ASSERT_EQ(std::memcmp(&back[offset], &expected[offset], size - offset), 0) << size;
       EXPECT_EQ(clEnqueueUnmapMemObject(cl_.queue, buffer, memory, 0, nullptr, nullptr), CL_INVALID_VALUE);
       for (cl_event event : {added, mapped, unmapped, again}) clReleaseEvent(event);
       clReleaseKernel(add);
@@ -298,7 +291,7 @@ TEST_P(BufferTest, MapsSeeAndKeepWhatIsWritten) {
 TEST_P(BufferTest, BlockingMapsInvalidateAndOverlap) {
   const size_t size = 1 << 20;
   cl_mem buffer = cl_.Buffer(size);
-  const auto data = Random(size, 5);
+  const auto data = RandomBytes(size, 5);
   ASSERT_EQ(clEnqueueWriteBuffer(cl_.queue, buffer, CL_TRUE, 0, size, data.data(), 0, nullptr, nullptr), CL_SUCCESS);
   cl_int error = CL_SUCCESS;
   MakeBusy();
@@ -331,7 +324,7 @@ TEST_P(BufferTest, SubBuffersAreWindows) {
   ASSERT_EQ(clGetDeviceInfo(cl_.device, CL_DEVICE_MEM_BASE_ADDR_ALIGN, sizeof(bits), &bits, nullptr), CL_SUCCESS);
   const size_t step = std::max<size_t>(bits / 8, 64);
   cl_mem buffer = cl_.Buffer(step * 8);
-  auto data = Random(step * 8, 6);
+  auto data = RandomBytes(step * 8, 6);
   ASSERT_EQ(clEnqueueWriteBuffer(cl_.queue, buffer, CL_TRUE, 0, data.size(), data.data(), 0, nullptr, nullptr),
             CL_SUCCESS);
   cl_buffer_region region = {step * 2, step * 3};
@@ -421,7 +414,7 @@ TEST_P(BufferTest, DestructorCallbacksRunOnceInReverseOrder) {
 }
 
 TEST_P(BufferTest, ManyShortLivedBuffers) {
-  std::vector<unsigned char> data = Random(64 << 10, 1);
+  std::vector<unsigned char> data = RandomBytes(64 << 10, 1);
   cl_kernel add = cl_.Kernel("add");
   const cl_uint value = 1;
   ASSERT_EQ(clSetKernelArg(add, 1, sizeof(value), &value), CL_SUCCESS);

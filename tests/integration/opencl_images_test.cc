@@ -3,10 +3,10 @@
 #include <gtest/gtest.h>
 
 #include <cstring>
-#include <random>
 #include <vector>
 
 #include "tests/integration/cl_fixture.h"
+#include "tests/integration/random_bytes.h"
 
 namespace hawser::test {
 namespace {
@@ -34,13 +34,6 @@ const Kind kKinds[] = {
     {"Planes", CL_MEM_OBJECT_IMAGE2D_ARRAY, 33, 21, 0, 5, {33, 21, 5}},
     {"Space", CL_MEM_OBJECT_IMAGE3D, 31, 17, 9, 0, {31, 17, 9}},
 };
-
-std::vector<unsigned char> Random(size_t size, unsigned seed) {
-  std::vector<unsigned char> bytes(size);
-  std::mt19937 random(seed);
-  for (auto& byte : bytes) byte = static_cast<unsigned char>(random());
-  return bytes;
-}
 
 class ImageTest : public ::testing::TestWithParam<Kind> {
  protected:
@@ -80,7 +73,7 @@ class ImageTest : public ::testing::TestWithParam<Kind> {
 };
 
 TEST_P(ImageTest, ContentsAtCreation) {
-  auto data = Random(Elements() * 4, 1);
+  auto data = RandomBytes(Elements() * 4, 1);
   cl_mem image = Create(CL_MEM_READ_WRITE | CL_MEM_COPY_HOST_PTR, data.data());
   ASSERT_NE(image, nullptr);
   EXPECT_EQ(ReadAll(image), data);
@@ -95,7 +88,7 @@ TEST_P(ImageTest, ContentsWithPitches) {
   const size_t row = kind.width * 4 + 12;
   const bool layered = kind.type != CL_MEM_OBJECT_IMAGE2D;
   const size_t slice = row * (kind.height + 2);
-  auto memory = Random(slice * kind.extent[2], 2);
+  auto memory = RandomBytes(slice * kind.extent[2], 2);
   cl_mem image = Create(CL_MEM_READ_WRITE | CL_MEM_COPY_HOST_PTR, memory.data(), row, layered ? slice : 0);
   ASSERT_NE(image, nullptr);
   const auto back = ReadAll(image);
@@ -110,7 +103,7 @@ TEST_P(ImageTest, ContentsWithPitches) {
 
 TEST_P(ImageTest, PartsAreWrittenAndRead) {
   const Kind& kind = GetParam();
-  auto data = Random(Elements() * 4, 3);
+  auto data = RandomBytes(Elements() * 4, 3);
   cl_mem image = Create(CL_MEM_READ_WRITE, nullptr);
   ASSERT_NE(image, nullptr);
   ASSERT_EQ(
@@ -121,7 +114,7 @@ TEST_P(ImageTest, PartsAreWrittenAndRead) {
     origin[i] = kind.extent[i] > 4 ? 1 : 0;
     region[i] = kind.extent[i] > 4 ? kind.extent[i] - 3 : kind.extent[i];
   }
-  auto part = Random(region[0] * region[1] * region[2] * 4, 4);
+  auto part = RandomBytes(region[0] * region[1] * region[2] * 4, 4);
   ASSERT_EQ(clEnqueueWriteImage(cl_.queue, image, CL_TRUE, origin, region, 0, 0, part.data(), 0, nullptr, nullptr),
             CL_SUCCESS);
   size_t at = 0;
@@ -150,7 +143,7 @@ TEST_P(ImageTest, PartsAreWrittenAndRead) {
 TEST_P(ImageTest, MapsSeeAndKeepWhatIsWritten) {
   const Kind& kind = GetParam();
   for (const bool host_memory : {false, true}) {
-    auto data = Random(Elements() * 4, 5);
+    auto data = RandomBytes(Elements() * 4, 5);
     auto own = data;
     cl_mem image = Create(CL_MEM_READ_WRITE | (host_memory ? CL_MEM_USE_HOST_PTR : CL_MEM_COPY_HOST_PTR), own.data());
     ASSERT_NE(image, nullptr);
@@ -199,7 +192,7 @@ TEST_P(ImageTest, FillsAndCopies) {
   ASSERT_EQ(clEnqueueReadBuffer(cl_.queue, buffer, CL_TRUE, 0, back.size(), back.data(), 0, nullptr, nullptr),
             CL_SUCCESS);
   for (size_t i = 0; i < back.size(); ++i) ASSERT_EQ(back[i], i % 4 + 1) << i;
-  const auto data = Random(back.size(), 6);
+  const auto data = RandomBytes(back.size(), 6);
   ASSERT_EQ(clEnqueueWriteBuffer(cl_.queue, buffer, CL_FALSE, 0, data.size(), data.data(), 0, nullptr, nullptr),
             CL_SUCCESS);
   ASSERT_EQ(clEnqueueCopyBufferToImage(cl_.queue, buffer, image, 0, kOrigin, kind.extent, 0, nullptr, nullptr),
@@ -235,7 +228,7 @@ TEST_P(ImageTest, Queries) {
 TEST_P(ImageTest, KernelsSeeThem) {
   const Kind& kind = GetParam();
   if (kind.type != CL_MEM_OBJECT_IMAGE2D) GTEST_SKIP() << "the kernel takes planes";
-  auto data = Random(Elements() * 4, 7);
+  auto data = RandomBytes(Elements() * 4, 7);
   cl_mem in = Create(CL_MEM_READ_ONLY | CL_MEM_COPY_HOST_PTR, data.data());
   cl_mem out = Create(CL_MEM_WRITE_ONLY, nullptr);
   cl_kernel invert = cl_.Kernel("invert");

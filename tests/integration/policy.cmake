@@ -3,11 +3,11 @@
 add_test(NAME isolated_policy_killed
   COMMAND ${HAWSER_PYTHON} ${CMAKE_CURRENT_SOURCE_DIR}/isolated_policy_test.py ${PROJECT_BINARY_DIR}
           $<TARGET_FILE:hawser_policy_drr>)
-set_tests_properties(isolated_policy_killed PROPERTIES LABELS integration TIMEOUT 300
+set_tests_properties(isolated_policy_killed PROPERTIES LABELS integration TIMEOUT ${HAWSER_TIME_LIMIT}
   ENVIRONMENT "${HAWSER_TEST_ENVIRONMENT}")
 add_test(NAME max_share_alone
   COMMAND ${HAWSER_PYTHON} ${CMAKE_CURRENT_SOURCE_DIR}/max_share_test.py ${PROJECT_BINARY_DIR})
-set_tests_properties(max_share_alone PROPERTIES LABELS integration TIMEOUT 300
+set_tests_properties(max_share_alone PROPERTIES LABELS integration TIMEOUT ${HAWSER_TIME_LIMIT}
   ENVIRONMENT "${HAWSER_TEST_ENVIRONMENT}")
 
 # Kernels that never end.
@@ -17,7 +17,7 @@ target_compile_definitions(runaway_opencl PRIVATE CL_TARGET_OPENCL_VERSION=300)
 add_test(NAME runaway_opencl
   COMMAND ${HAWSER_PYTHON} ${CMAKE_CURRENT_SOURCE_DIR}/runaway_test.py ${PROJECT_BINARY_DIR} opencl
           $<TARGET_FILE:runaway_opencl>)
-set_tests_properties(runaway_opencl PROPERTIES LABELS integration TIMEOUT 300
+set_tests_properties(runaway_opencl PROPERTIES LABELS integration TIMEOUT ${HAWSER_TIME_LIMIT}
   ENVIRONMENT "${HAWSER_TEST_ENVIRONMENT}")
 if(TARGET hawser_cuda AND TARGET hawser_soft_cuda AND TARGET hawser_backend_cuda)
   add_executable(runaway_cuda runaway_cuda.cc)
@@ -26,6 +26,6 @@ if(TARGET hawser_cuda AND TARGET hawser_soft_cuda AND TARGET hawser_backend_cuda
   add_test(NAME runaway_cuda
     COMMAND ${HAWSER_PYTHON} ${CMAKE_CURRENT_SOURCE_DIR}/runaway_test.py ${PROJECT_BINARY_DIR} cuda
             $<TARGET_FILE:runaway_cuda>)
-  set_tests_properties(runaway_cuda PROPERTIES LABELS integration TIMEOUT 300
+  set_tests_properties(runaway_cuda PROPERTIES LABELS integration TIMEOUT ${HAWSER_TIME_LIMIT}
     ENVIRONMENT "${HAWSER_TEST_ENVIRONMENT}")
 endif()

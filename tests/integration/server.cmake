@@ -9,7 +9,7 @@ if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU" AND CMAKE_CXX_COMPILER_VERSION VERSION_L
 endif()
 add_dependencies(server_daemon_test hawserd hawser-fake-worker)
 add_test(NAME server_daemon_test COMMAND server_daemon_test)
-set_tests_properties(server_daemon_test PROPERTIES LABELS integration TIMEOUT 300
+set_tests_properties(server_daemon_test PROPERTIES LABELS integration TIMEOUT ${HAWSER_TIME_LIMIT}
   ENVIRONMENT "${HAWSER_TEST_ENVIRONMENT}")
 
 # The control plane, through its generated stubs.
@@ -22,7 +22,7 @@ if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU" AND CMAKE_CXX_COMPILER_VERSION VERSION_L
 endif()
 add_dependencies(admin_test hawserd hawser-fake-worker)
 add_test(NAME admin_test COMMAND admin_test)
-set_tests_properties(admin_test PROPERTIES LABELS integration TIMEOUT 300 ENVIRONMENT "${HAWSER_TEST_ENVIRONMENT}")
+set_tests_properties(admin_test PROPERTIES LABELS integration TIMEOUT ${HAWSER_TIME_LIMIT} ENVIRONMENT "${HAWSER_TEST_ENVIRONMENT}")
 
 # The commands for operators.
 find_package(nlohmann_json REQUIRED)
@@ -36,7 +36,7 @@ if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU" AND CMAKE_CXX_COMPILER_VERSION VERSION_L
 endif()
 add_dependencies(admin_commands_test hawserd hawser-fake-worker hawser)
 add_test(NAME admin_commands_test COMMAND admin_commands_test)
-set_tests_properties(admin_commands_test PROPERTIES LABELS integration TIMEOUT 300
+set_tests_properties(admin_commands_test PROPERTIES LABELS integration TIMEOUT ${HAWSER_TIME_LIMIT}
   ENVIRONMENT "${HAWSER_TEST_ENVIRONMENT}")
 
 # Guests and workers must do without gRPC and Protobuf: a worker's address space is a guest's to attack.

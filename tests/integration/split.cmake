@@ -8,7 +8,7 @@ foreach(transport shm tcp)
     COMMAND ${HAWSER_PYTHON} ${CMAKE_CURRENT_SOURCE_DIR}/split_same.py --build ${PROJECT_BINARY_DIR}
             --transport ${transport} --items 0 64 128 1024 --split ids --split matmul --split stride --split plain --split group_sum
             --split last_done --split float_add --split sobel --whole all_meet -- $<TARGET_FILE:split_kernels>)
-  set_tests_properties(opencl_split_same_${transport} PROPERTIES LABELS integration TIMEOUT 600
+  set_tests_properties(opencl_split_same_${transport} PROPERTIES LABELS integration TIMEOUT ${HAWSER_TIME_LIMIT}
     ENVIRONMENT "${HAWSER_TEST_ENVIRONMENT}")
 endforeach()
 # A part for each work-group where launches are small, else parts of 64 work-items.
@@ -20,6 +20,6 @@ foreach(pair opencl_events_test:1 opencl_order_test:1 opencl_buffers_test:64 ope
   add_test(NAME ${name}_split
     COMMAND ${HAWSER_PYTHON} ${PROJECT_SOURCE_DIR}/tests/support/with_server.py --build ${PROJECT_BINARY_DIR}
             --transport shm --env HAWSER_OPENCL_SPLIT=items=${items} -- $<TARGET_FILE:${name}>)
-  set_tests_properties(${name}_split PROPERTIES LABELS integration TIMEOUT 600
+  set_tests_properties(${name}_split PROPERTIES LABELS integration TIMEOUT ${HAWSER_TIME_LIMIT}
     ENVIRONMENT "${HAWSER_TEST_ENVIRONMENT}")
 endforeach()
