@@ -162,7 +162,8 @@ CUresult CUDAAPI cuOccupancyAvailableDynamicSMemPerBlock(size_t* bytes, CUfuncti
   HAWSER_TRY(DeviceOf(*function, &device));
   if (bytes == nullptr || blocks <= 0 || threads <= 0) return CUDA_ERROR_INVALID_VALUE;
   if (BlocksPerMultiprocessor(*device, *function, threads, 0) < blocks) return CUDA_ERROR_INVALID_VALUE;
-  const int all = device->Attribute(CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_MULTIPROCESSOR) / blocks - 1024;
+  const int all =
+      device->Attribute(CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_MULTIPROCESSOR) / blocks / 128 * 128 - 1024;
   const int most = device->Attribute(CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN);
   const int dynamic = std::min(all, most) - static_cast<int>(function->info().static_shared_bytes);
   *bytes = static_cast<size_t>(std::max(0, dynamic));

@@ -7,9 +7,15 @@ namespace hawser::soft {
 namespace {
 
 constexpr int kRegisterUnit = 256;  ///< Registers are given to warps in such pieces.
+constexpr int kSchedulers = 4;      ///< Each has its part of the registers, and its warps.
 constexpr int kWarp = 32;
+constexpr size_t kSharedUnit = 128;       ///< Shared memory is given to blocks in such pieces,
+constexpr size_t kSharedReserved = 1024;  ///< and so much of each block's is the system's.
 
-int RoundUp(int value, int unit) { return (value + unit - 1) / unit * unit; }
+template <typename Number>
+Number RoundUp(Number value, Number unit) {
+  return (value + unit - 1) / unit * unit;
+}
 
 }  // namespace
 
@@ -30,15 +36,13 @@ int BlocksPerMultiprocessor(const Device& device, const Function& function, int 
                         device.Attribute(CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_MULTIPROCESSOR) / rounded);
   const size_t shared = info.static_shared_bytes + dynamic_shared;
   if (shared > static_cast<size_t>(device.Attribute(CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN))) return 0;
-  if (shared != 0) {
-    const size_t all = static_cast<size_t>(device.Attribute(CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_MULTIPROCESSOR));
-    blocks = std::min(blocks, static_cast<int>(all / (shared + 1024)));  // 1 KiB of each block is the system's.
-    blocks = std::max(blocks, 1);
-  }
-  // The estimate of registers never makes a launch impossible: the interpreter has as many as it wants.
+  const size_t all = static_cast<size_t>(device.Attribute(CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_MULTIPROCESSOR));
+  blocks = std::min(blocks, static_cast<int>(all / (RoundUp(shared, kSharedUnit) + kSharedReserved)));
   const int per_warp = RoundUp(std::max(1, static_cast<int>(info.registers)) * kWarp, kRegisterUnit);
   const int registers = device.Attribute(CU_DEVICE_ATTRIBUTE_MAX_REGISTERS_PER_MULTIPROCESSOR);
-  return std::max(1, std::min(blocks, registers / (per_warp * (rounded / kWarp))));
+  const int warps = registers / kSchedulers / per_warp * kSchedulers;
+  // The estimate of registers never makes a launch impossible: the interpreter has as many as it wants.
+  return std::max(1, std::min(blocks, warps / (rounded / kWarp)));
 }
 
 CUresult CheckLaunch(const Device& device, const KernelWork& work) {

@@ -221,7 +221,10 @@ class Linker : public SymbolScope {
   /// limits and put the rest into local memory. So a block of as many threads as the kernel allows always fits.
   uint32_t Registers(const ptx::Function& function, uint32_t max_threads) const {
     constexpr uint32_t kLeast = 16, kMost = 255, kUnit = 8;
-    uint32_t limit = std::min(kMost, options_.registers_per_block / std::max(max_threads, 1u) / kUnit * kUnit);
+    // A multiprocessor's four schedulers share the registers, and the warps of a block.
+    constexpr uint32_t kWarp = 32, kSchedulers = 4;
+    const uint32_t warps = (std::max(max_threads, 1u) + kWarp * kSchedulers - 1) / (kWarp * kSchedulers);
+    uint32_t limit = std::min(kMost, options_.registers_per_block / kSchedulers / warps / kWarp / kUnit * kUnit);
     for (const uint32_t wish : {function.max_registers, options_.max_registers}) {
       if (wish != 0) limit = std::min(limit, wish);
     }

@@ -6,8 +6,14 @@
 
 #include <algorithm>
 #include <atomic>
+#include <chrono>
+#include <condition_variable>
 #include <cstddef>
+#include <cstdlib>
+#include <mutex>
 #include <numeric>
+#include <string>
+#include <thread>
 #include <vector>
 
 #include "tests/integration/cuda_fixture.h"
@@ -52,6 +58,66 @@ TEST_F(CudaFeatures, HostFunctionsRunInStreamOrder) {
   for (int i = 0; i < 10; ++i) HAWSER_CU(cuLaunchHostFunc(stream_, Count, &count));
   HAWSER_CU(cuStreamSynchronize(stream_));
   EXPECT_EQ(count.load(), 10);
+}
+
+/// A host function that waits until the test lets it go on.
+struct Latch {
+  std::mutex mutex;
+  std::condition_variable changed;
+  bool open = false;
+
+  void Open() {
+    const std::lock_guard lock(mutex);
+    open = true;
+    changed.notify_all();
+  }
+  static void CUDA_CB Wait(void* data) {
+    auto* latch = static_cast<Latch*>(data);
+    std::unique_lock lock(latch->mutex);
+    latch->changed.wait(lock, [&] { return latch->open; });
+  }
+};
+
+// What is freed waits for the device, and the device for a function that is still to end: that must be heard of.
+TEST_F(CudaFeatures, MemoryIsFreedWhileAHostFunctionRuns) {
+  CUdeviceptr memory = 0;
+  CUarray array = nullptr;
+  CUmodule module = nullptr;
+  HAWSER_CU(cuMemAlloc(&memory, kBytes));
+  CUDA_ARRAY_DESCRIPTOR shape = {};
+  shape.Width = 64;
+  shape.Height = 4;
+  shape.Format = CU_AD_FORMAT_FLOAT;
+  shape.NumChannels = 1;
+  HAWSER_CU(cuArrayCreate(&array, &shape));
+  HAWSER_CU(cuModuleLoadData(&module, Kernels()));
+  Latch latch;
+  HAWSER_CU(cuLaunchHostFunc(stream_, Latch::Wait, &latch));
+  CUcontext context = nullptr;
+  HAWSER_CU(cuCtxGetCurrent(&context));
+  std::atomic<int> freed{0};
+  std::thread other([&] {
+    EXPECT_EQ(cuCtxSetCurrent(context), CUDA_SUCCESS);
+    EXPECT_EQ(cuMemFree(memory), CUDA_SUCCESS);
+    EXPECT_EQ(cuArrayDestroy(array), CUDA_SUCCESS);
+    EXPECT_EQ(cuModuleUnload(module), CUDA_SUCCESS);
+    freed = 1;
+  });
+  // A driver keeps that thread until the function has ended; a remote one need not.
+  for (int i = 0; i < 200 && freed.load() == 0; ++i) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  latch.Open();
+  const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(60);
+  CUresult result = CUDA_ERROR_NOT_READY;
+  while (result == CUDA_ERROR_NOT_READY && std::chrono::steady_clock::now() < end) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    result = cuStreamQuery(stream_);
+  }
+  if (result == CUDA_ERROR_NOT_READY) {
+    ADD_FAILURE() << "the device waits for a function that has ended";
+    std::_Exit(1);  // Nothing of this would end.
+  }
+  EXPECT_EQ(result, CUDA_SUCCESS);
+  other.join();
 }
 
 TEST_F(CudaFeatures, QueriesEndWithSuccess) {
@@ -378,6 +444,50 @@ TEST_F(CudaFeatures, KernelsThatTheLinkerMadeAreDescribed) {
   HAWSER_CU(cuMemcpyDtoH(result_.data(), memory_, 4));
   EXPECT_EQ(result_[0], 42u);
   HAWSER_CU(cuLibraryUnload(library));
+}
+
+/// A kernel of blocks of at most `threads`, in which `live` numbers are alive at once.
+std::string Crowded(int threads, int live) {
+  std::string text =
+      ".version 7.0\n.target sm_75\n.address_size 64\n.visible .entry crowded(.param .u64 p)\n.maxntid " +
+      std::to_string(threads) + ", 1, 1\n{\n.reg .b64 %d<2>;\n.reg .b32 %r<" + std::to_string(live + 1) +
+      ">;\nld.param.u64 %d1, [p];\n";
+  for (int i = 0; i < live; ++i) {
+    text += "ld.global.u32 %r" + std::to_string(i) + ", [%d1+" + std::to_string(4 * i) + "];\n";
+  }
+  for (int i = live - 1; i >= 0; --i) {
+    text += "st.global.u32 [%d1+" + std::to_string(4 * (live - 1 - i)) + "], %r" + std::to_string(i) + ";\n";
+  }
+  return text + "ret;\n}\n";
+}
+
+// Registers go to warps in units of 256, and each of four schedulers has a quarter of them.
+TEST_F(CudaFeatures, OccupancyCountsRegistersByScheduler) {
+  CUdevice device = 0;
+  HAWSER_CU(cuCtxGetDevice(&device));
+  int registers = 0, most_threads = 0, most_blocks = 0;
+  HAWSER_CU(cuDeviceGetAttribute(&registers, CU_DEVICE_ATTRIBUTE_MAX_REGISTERS_PER_MULTIPROCESSOR, device));
+  HAWSER_CU(cuDeviceGetAttribute(&most_threads, CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_MULTIPROCESSOR, device));
+  HAWSER_CU(cuDeviceGetAttribute(&most_blocks, CU_DEVICE_ATTRIBUTE_MAX_BLOCKS_PER_MULTIPROCESSOR, device));
+  for (const int allowed : {1024, 544, 96}) {
+    for (const int live : {4, 40, 60, 90, 150}) {
+      CUmodule module = nullptr;
+      CUfunction function = nullptr;
+      HAWSER_CU(cuModuleLoadData(&module, Crowded(allowed, live).c_str()));
+      HAWSER_CU(cuModuleGetFunction(&function, module, "crowded"));
+      int each = 0;
+      HAWSER_CU(cuFuncGetAttribute(&each, CU_FUNC_ATTRIBUTE_NUM_REGS, function));
+      const int warps = registers / 4 / ((each * 32 + 255) / 256 * 256) * 4;
+      for (int threads = 32; threads <= allowed; threads += 32) {
+        const int expected = std::min({most_blocks, most_threads / threads, warps / (threads / 32)});
+        int blocks = 0;
+        HAWSER_CU(cuOccupancyMaxActiveBlocksPerMultiprocessor(&blocks, function, threads, 0));
+        EXPECT_EQ(blocks, expected) << each << " registers, " << threads << " threads";
+        EXPECT_GT(blocks, 0);
+      }
+      HAWSER_CU(cuModuleUnload(module));
+    }
+  }
 }
 
 TEST_F(CudaFeatures, AChildOfForkHasNoCuda) {

@@ -34,6 +34,7 @@
 #include "server/backends/cuda/address_ranges.h"
 #include "server/backends/cuda/create.h"
 #include "server/backends/cuda/deferral.h"
+#include "server/backends/cuda/disposals.h"
 #include "server/backends/cuda/driver_choice.h"
 #include "server/backends/cuda/gate.h"
 #include "server/backends/cuda/image_store.h"
@@ -356,6 +357,17 @@ class CudaBackend final : public cuda::Handler, public SessionBackend {
     bool once = false;      ///< Of a stream; a graph's node runs again and again.
   };
   static void CUDA_CB RunHostCall(void* data);
+  /// Functions of the guest may hold the device up: what waits for the device is left to disposals_.
+  bool HostCallsDue() const {
+    // Nobody counts how often graphs run theirs.
+    return host_calls_due_.load(std::memory_order_acquire) != 0 || !host_calls_.empty();
+  }
+  /// Ends `owned` now, or by disposals_.
+  template <typename Owned>
+  void Dispose(Owned owned) {
+    if (!HostCallsDue() || owned.get() == nullptr) return;
+    disposals_.Add(current_, [kept = std::make_shared<Owned>(std::move(owned))] {});
+  }
   CUresult SynchronizeBehind(const Place& at, std::function<void(CUresult)> done);
   /// The answer to WatchStream and WatchEvent; a notice when the answer was given before.
   int32_t AnswerWatch(const cuda::Call& call, bool answered, wire::Id object, uint64_t ticket, int32_t status);
@@ -388,6 +400,7 @@ class CudaBackend final : public cuda::Handler, public SessionBackend {
   std::map<uint64_t, uint64_t> reserved_;  ///< Address ranges: begin, size.
   std::map<uint64_t, std::shared_ptr<PhysicalMemory>> mapped_;
   std::unique_ptr<Waits> waits_;
+  Disposals disposals_{&driver_};
   std::unique_ptr<Objects> objects_;
 
   CUcontext current_ = nullptr;
@@ -397,6 +410,7 @@ class CudaBackend final : public cuda::Handler, public SessionBackend {
   std::string reason_;
   Failure failure_;
   std::vector<std::unique_ptr<HostCall>> host_calls_;  ///< Of graph nodes; kept for the session's life.
+  std::atomic<uint64_t> host_calls_due_{0};            ///< Of streams: given to the driver, and not over.
 
   // Sharing the device. See gated.cc.
   SplitSettings split_;

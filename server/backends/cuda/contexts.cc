@@ -213,6 +213,7 @@ void CudaBackend::EndContext(wire::Id id, Context& context,
     AdoptLoaded();
   }
   if (EnterNative(context.native) == 0) (void)driver_.cuCtxSynchronize();
+  disposals_.Drain();
   waits_->Drain(context.native);
   if (sharing_ != nullptr) {
     sharing_->units.Drain(context.native);
@@ -290,12 +291,14 @@ int32_t CudaBackend::ReleaseObject(const cuda::Call& call, const cuda::Release& 
       int32_t status = 0;
       if (array->error == 0) (void)Enter(array->context, &status);
       ledger_->Release(array->charge);
+      Dispose(std::move(array->owned));
     }
   } else if (type == cuda::Handle::kMipmap) {
     if (Mipmap* mipmap = objects_->Table<Mipmap>().Find(id); mipmap != nullptr) {
       int32_t status = 0;
       if (mipmap->error == 0) (void)Enter(mipmap->context, &status);
       ledger_->Release(mipmap->charge);
+      Dispose(std::move(mipmap->owned));
     }
   } else if (type == cuda::Handle::kModule) {
     if (Module* module = objects_->Table<Module>().Find(id); module != nullptr) {
@@ -305,6 +308,8 @@ int32_t CudaBackend::ReleaseObject(const cuda::Call& call, const cuda::Release& 
       objects_->Table<Function>().ForEach([&](wire::Id function, Function& object) {
         if (object.module == id) objects_->Table<Function>().Erase(function);
       });
+      Dispose(std::move(module->module));
+      Dispose(std::move(module->library));
     }
   } else if (type == cuda::Handle::kStream) {
     if (Stream* stream = objects_->Table<Stream>().Find(id); stream != nullptr && stream->error == 0) {

@@ -104,6 +104,11 @@ int32_t CudaBackend::Free(const cuda::Call& call, const cuda::Free& message) {
       range->kind == MemoryKind::kMapped || range->kind == MemoryKind::kImported) {
     return Fail(call, Explain(CUDA_ERROR_INVALID_VALUE, "no allocation begins there"), {}, message.context);
   }
+  if (HostCallsDue()) {
+    ForgetMemory(message.address);
+    disposals_.Add(current_, [this, address = message.address] { (void)driver_.cuMemFree(address); });
+    return 0;
+  }
   const CUresult result = driver_.cuMemFree(message.address);
   if (result == CUDA_SUCCESS) ForgetMemory(message.address);
   return Finish(call, result, message.context);

@@ -255,12 +255,14 @@ void CUDA_CB CudaBackend::RunHostCall(void* data) {
   cuda::RunHostFunction notice;
   notice.callback = host_call->callback;
   notice.run = run;
-  if (host_call->once) delete host_call;
+  const bool once = host_call->once;
+  if (once) delete host_call;
   // From a lane: what was read before this function has to be on its way first, and no driver function may be called
   // here to find that out.
   backend->waits_->Post([backend, notice] { backend->Notify(notice); });
   gate->Wait();
   backend->gates_.Forget(notice.run);
+  if (once) backend->host_calls_due_.fetch_sub(1, std::memory_order_acq_rel);
 }
 
 int32_t CudaBackend::EnqueueHostFunction(const cuda::Call& call, const cuda::EnqueueHostFunction& message) {
@@ -271,7 +273,9 @@ int32_t CudaBackend::EnqueueHostFunction(const cuda::Call& call, const cuda::Enq
   if (driver_.cuStreamIsCapturing != nullptr) (void)driver_.cuStreamIsCapturing(at.native(), &capture);
   const bool once = capture == CU_STREAM_CAPTURE_STATUS_NONE;
   auto host_call = std::make_unique<HostCall>(HostCall{this, at.context->native, message.callback, once});
+  if (once) host_calls_due_.fetch_add(1, std::memory_order_acq_rel);
   const CUresult result = driver_.cuLaunchHostFunc(at.native(), RunHostCall, host_call.get());
+  if (once && result != CUDA_SUCCESS) host_calls_due_.fetch_sub(1, std::memory_order_acq_rel);
   if (result == CUDA_SUCCESS) {
     if (once) {
       (void)host_call.release();  // Its own.

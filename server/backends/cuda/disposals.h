@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: Apache-2.0
+// What is freed while functions of the guest may hold the device up. A driver that frees memory waits for the device
+// first; the device may wait for a function of the guest; and that this function has ended is told by a command, which
+// the executor reads. So the executor does not free itself then: this thread does.
+//
+// Threading: thread-safe; one lock, not held while something is freed. One thread, started with the first of them,
+// which frees in order.
+#ifndef HAWSER_SERVER_BACKENDS_CUDA_DISPOSALS_H_
+#define HAWSER_SERVER_BACKENDS_CUDA_DISPOSALS_H_
+
+#include <condition_variable>
+#include <deque>
+#include <functional>
+#include <mutex>
+#include <thread>
+#include <utility>
+
+#include "server/backends/cuda/driver_table.h"
+
+namespace hawser::server::cuda_backend {
+
+class Disposals {
+ public:
+  /// `driver` is borrowed.
+  explicit Disposals(const DriverTable* driver) : driver_(driver) {}
+  /// Waits until all is freed; nothing may hold the device up any more.
+  ~Disposals();
+  Disposals(const Disposals&) = delete;
+  Disposals& operator=(const Disposals&) = delete;
+
+  /// Runs `free` on the thread, with `context` current (null: whichever is).
+  void Add(CUcontext context, std::function<void()> free);
+  /// Waits until all that was added is freed; nothing may hold the device up any more.
+  void Drain();
+
+ private:
+  void Thread();
+
+  const DriverTable* const driver_;
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  std::deque<std::pair<CUcontext, std::function<void()>>> waiting_;
+  bool busy_ = false;
+  bool stop_ = false;
+  std::thread thread_;
+};
+
+}  // namespace hawser::server::cuda_backend
+
+#endif  // HAWSER_SERVER_BACKENDS_CUDA_DISPOSALS_H_
