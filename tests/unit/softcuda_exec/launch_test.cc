@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cstring>
 #include <thread>
 
 #include "tests/unit/softcuda_exec/device.h"
@@ -236,6 +237,48 @@ TEST(Memory, NarrowLoadsExtend) {
       "%r4;",
       1, 1, ".shared .u32 s;\n");
   EXPECT_EQ(result[0], 0xffffff80u ^ 0xffu ^ 0xffff8081u ^ 0xff80u);
+}
+
+// Programs put a flag beside the value that it guards, and read both at once from another block.
+TEST(Memory, VectorsAreNotTorn) {
+  for (const std::string type : {"v2.u32", "v2.u64", "v4.u32"}) {
+    const bool wide = type == "v2.u64";
+    const std::string four = type == "v4.u32" ? ", %a, %a" : "";
+    const std::string other = type == "v4.u32" ? ", %b, %b" : "";
+    const std::string bits = wide ? "64" : "32";
+    Device device(2);
+    ASSERT_EQ(device.Load({kHead + ".visible .entry k(.param .u64 out) {\n.reg .pred %p<3>; .reg .b32 %r<4>; .reg .b" +
+                           bits + " %a, %b; .reg .b64 %d<4>;\n" + R"(
+  ld.param.u64 %d0, [out];
+  mov.u32 %r0, %ctaid.x;
+  mov.u32 %r1, %tid.x;
+  mul.wide.u32 %d1, %r1, 16;
+  add.u64 %d2, %d0, %d1;
+  setp.eq.u32 %p0, %r0, 0;
+  mov.u32 %r2, 0;
+  mov.u32 %r3, 0;
+LOOP:
+  @%p0 bra WRITE;
+  ld.relaxed.gpu.global.)" +
+                           type + " {%a, %b" + other + "}, [%d2];\n setp.ne.u" + bits + R"( %p1, %a, %b;
+  @%p1 add.u32 %r3, %r3, 1;
+  bra NEXT;
+WRITE:
+  cvt.u)" + bits + ".u32 %a, %r2;\n st.relaxed.gpu.global." +
+                           type + " [%d2], {%a, %a" + four + R"(};
+NEXT:
+  add.u32 %r2, %r2, 1;
+  setp.lt.u32 %p2, %r2, 200000;
+  @%p2 bra LOOP;
+  red.global.add.u32 [%d0+512], %r3;
+  ret;
+})"}),
+              "");
+    const uint64_t out = device.Allocate(516);
+    std::memset(reinterpret_cast<void*>(out), 0, 516);
+    ASSERT_TRUE(device.Run("k", {2, 1, 1}, {32, 1, 1}, Arguments().Add(out)).ok());
+    EXPECT_EQ(device.Download<uint32_t>(out + 512, 1)[0], 0u) << type;
+  }
 }
 
 TEST(Memory, FaultsSayWhere) {
