@@ -74,7 +74,8 @@ bool IsRuntimeName(std::string_view name, int major) {
 EmbeddedRuntime FindRuntime(const ElfReader& file) {
   EmbeddedRuntime found;
   if (file.HasSection(kOurs)) return found;
-  found.device_code = file.HasSection(".nvFatBinSegment") || file.HasSection(".nv_fatbin");
+  // What registers code has this section; an empty .nv_fatbin is in whatever nvcc linked.
+  found.device_code = file.HasSection(".nvFatBinSegment");
   bool shared = false;
   ElfSymbols symbols;
   // Nearly every object of nearly every process ends here.

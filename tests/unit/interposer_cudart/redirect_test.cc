@@ -71,6 +71,10 @@ TEST(RuntimeFinder, SeesThatAProgramIsStripped) {
   EXPECT_FALSE(runtime.imports_runtime);
 }
 
+TEST(RuntimeFinder, HostCodeThatNvccLinkedHasNoDeviceCode) {
+  EXPECT_FALSE(Find(ElfBuilder().Section(".nv_fatbin").Function("main", 0x1000, 64).Build()).device_code);
+}
+
 TEST(RuntimeFinder, SeesThatTheRuntimeIsShared) {
   const EmbeddedRuntime runtime =
       Find(ElfBuilder().Section(".nvFatBinSegment").Import("__cudaRegisterFatBinary").Build());
