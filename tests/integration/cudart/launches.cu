@@ -2,6 +2,8 @@
 // Launches: every size of argument, dynamic shared memory, attributes, cooperative groups, occupancy, printf, errors.
 #include <cooperative_groups.h>
 
+#include <unistd.h>
+
 #include <cstring>
 
 #include "check.h"
@@ -115,9 +117,22 @@ int main() {
   OK(cudaGetLastError());
   OK(cudaDeviceSynchronize());
 
+  // What a kernel prints comes between what the program printed before and after.
   std::fflush(stdout);
+  std::FILE* file = std::tmpfile();
+  const int real = dup(1);
+  EXPECT(file != nullptr && dup2(fileno(file), 1) == 1);
+  std::printf("before\n");
   Say<<<1, 2>>>(3);
   OK(cudaDeviceSynchronize());
+  std::printf("after\n");
+  std::fflush(stdout);
+  dup2(real, 1);
+  char text[256] = {};
+  std::rewind(file);
+  const size_t read = std::fread(text, 1, sizeof(text) - 1, file);
+  std::printf("%.*s", static_cast<int>(read), text);
+  EXPECT(std::strcmp(text, "before\nkernel 3 thread 0\nkernel 3 thread 1\nafter\n") == 0);
   OK(cudaFree(out));
   return Done();
 }
