@@ -34,6 +34,16 @@ void Captures::Join(CUstream_st* stream, const std::shared_ptr<Capture>& capture
   found->second.push_back(stream);
 }
 
+void Captures::Leave(CUstream_st* stream) {
+  const std::shared_ptr<Capture> capture = Of(stream);
+  if (capture == nullptr) return;
+  std::lock_guard lock(mutex_);
+  if (capture->origin == stream) capture->broken.store(true);
+  for (auto& [each, streams] : captures_) {
+    if (each == capture) std::erase(streams, stream);
+  }
+}
+
 void Captures::End(const std::shared_ptr<Capture>& capture) {
   std::lock_guard lock(mutex_);
   capture->ended.store(true);

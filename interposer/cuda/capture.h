@@ -37,6 +37,8 @@ class Captures {
 
   void Begin(std::shared_ptr<Capture> capture);
   void Join(CUstream_st* stream, const std::shared_ptr<Capture>& capture);
+  /// The stream is about to be destroyed. What it gave stays; a capture whose first stream it is is broken.
+  void Leave(CUstream_st* stream);
   /// Takes all its streams out of it.
   void End(const std::shared_ptr<Capture>& capture);
 

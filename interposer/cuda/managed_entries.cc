@@ -47,6 +47,18 @@ CUresult CUDAAPI cuMemAdvise(CUdeviceptr address, size_t size, CUmem_advise advi
   return cuMemAdvise_v2(address, size, advice, CUmemLocation{});
 }
 
+CUresult CUDAAPI cuStreamAttachMemAsync(CUstream handle, CUdeviceptr address, size_t size, unsigned int flags) {
+  StreamCommand command;
+  if (const CUresult error = command.Begin(handle); error != CUDA_SUCCESS) return error;
+  if (flags != CU_MEM_ATTACH_GLOBAL && flags != CU_MEM_ATTACH_HOST && flags != CU_MEM_ATTACH_SINGLE) {
+    return CUDA_ERROR_INVALID_VALUE;
+  }
+  // Nobody's access is ever restricted, so there is nothing to widen or to narrow.
+  const auto range = Client::Get().pointers().Find(address);
+  const bool fits = range && range->is_managed() && size <= range->begin + range->size - address;
+  return fits ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+}
+
 CUresult CUDAAPI cuStreamSetAttribute(CUstream handle, CUstreamAttrID attribute, const CUstreamAttrValue* value) {
   StreamCommand command;
   if (const CUresult error = command.Begin(handle); error != CUDA_SUCCESS) return error;

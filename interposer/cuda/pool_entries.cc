@@ -21,6 +21,22 @@ CUresult Check(CUmemoryPool pool) {
   return CheckObject(pool, Kind::kPool);
 }
 
+/// See cuda.proto for `action`.
+CUresult GraphMemory(CUdevice ordinal, uint32_t action, CUgraphMem_attribute attribute, void* value) {
+  Device* device = nullptr;
+  if (const CUresult error = FindDevice(ordinal, &device); error != CUDA_SUCCESS) return error;
+  if (value == nullptr) return CUDA_ERROR_INVALID_VALUE;
+  cuda::GraphMemory message;
+  message.device = static_cast<uint32_t>(ordinal);
+  message.action = action;
+  message.attribute = attribute;
+  std::memcpy(&message.value, value, sizeof(message.value));
+  Answer<cuda::Value> answer;
+  if (const CUresult error = answer.Ask(Client::Get().session(), message); error != CUDA_SUCCESS) return error;
+  if (action == 0) std::memcpy(value, &answer->value, sizeof(answer->value));
+  return CUDA_SUCCESS;
+}
+
 CUmemPoolHandle_st* NewPool(int device) {
   auto* pool =
       new CUmemPoolHandle_st(Kind::kPool, Client::Get().session()->NewId(static_cast<uint8_t>(cuda::Handle::kPool)));
@@ -168,6 +184,19 @@ CUresult CUDAAPI cuMemPoolGetAttribute(CUmemoryPool pool, CUmemPool_attribute at
     std::memcpy(value, &number, sizeof(number));
   }
   return CUDA_SUCCESS;
+}
+
+CUresult CUDAAPI cuDeviceGetGraphMemAttribute(CUdevice device, CUgraphMem_attribute attribute, void* value) {
+  return GraphMemory(device, 0, attribute, value);
+}
+
+CUresult CUDAAPI cuDeviceSetGraphMemAttribute(CUdevice device, CUgraphMem_attribute attribute, void* value) {
+  return GraphMemory(device, 1, attribute, value);
+}
+
+CUresult CUDAAPI cuDeviceGraphMemTrim(CUdevice device) {
+  uint64_t none = 0;
+  return GraphMemory(device, 2, CU_GRAPH_MEM_ATTR_USED_MEM_CURRENT, &none);
 }
 
 CUresult CUDAAPI cuMemPoolTrimTo(CUmemoryPool pool, size_t keep) {

@@ -22,7 +22,7 @@ CUresult CUDAAPI cuStreamCreate(CUstream* stream, unsigned int flags) {
 CUresult CUDAAPI cuStreamDestroy_v2(CUstream stream) {
   if (const CUresult error = Client::Get().Check(); error != CUDA_SUCCESS) return error;
   if (reinterpret_cast<uintptr_t>(stream) <= 2 || stream->kind != Kind::kStream) return CUDA_ERROR_INVALID_HANDLE;
-  if (const auto capture = Captures::Of(stream)) capture->broken.store(true);
+  Captures::Get().Leave(stream);
   DestroyStream(stream);
   return CUDA_SUCCESS;
 }
@@ -174,16 +174,6 @@ CUresult CUDAAPI cuStreamAddCallback(CUstream handle, CUstreamCallback callback,
   if (error != CUDA_SUCCESS) HostFunctions::Get().Forget(message.callback);
   command.session()->Flush();
   return error;
-}
-
-CUresult CUDAAPI cuStreamAttachMemAsync(CUstream handle, CUdeviceptr address, size_t size, unsigned int flags) {
-  StreamCommand command;
-  if (const CUresult error = command.Begin(handle); error != CUDA_SUCCESS) return error;
-  cuda::AttachMemory message;
-  message.address = address;
-  message.size = size;
-  message.flags = flags;
-  return command.Send(message);
 }
 
 namespace {

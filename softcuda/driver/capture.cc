@@ -138,11 +138,13 @@ CUresult EndCapture(Stream* stream, GraphPtr* graph) {
   CUresult result = capture->invalidated ? CUDA_ERROR_STREAM_CAPTURE_INVALIDATED : CUDA_SUCCESS;
   if (result == CUDA_SUCCESS) {
     const std::set<const Node*> joined = Ancestors(stream->capture_ends);
-    for (const Stream* other : capture->streams) {
-      for (const NodePtr& end : other->capture_ends) {
+    const auto check = [&](const std::vector<NodePtr>& ends) {
+      for (const NodePtr& end : ends) {
         if (!joined.contains(end.get())) result = CUDA_ERROR_STREAM_CAPTURE_UNJOINED;
       }
-    }
+    };
+    for (const Stream* other : capture->streams) check(other->capture_ends);
+    check(capture->left);
   }
   for (Stream* other : capture->streams) {
     other->capture = nullptr;

@@ -137,6 +137,17 @@ CUresult CUDAAPI cuDeviceGetGraphMemAttribute(CUdevice number, CUgraphMem_attrib
   return CUDA_SUCCESS;
 }
 
+CUresult CUDAAPI cuDeviceSetGraphMemAttribute(CUdevice number, CUgraphMem_attribute attribute, void* value) {
+  Device* device = nullptr;
+  HAWSER_TRY(GetDevice(number, &device));
+  const bool high = attribute == CU_GRAPH_MEM_ATTR_USED_MEM_HIGH || attribute == CU_GRAPH_MEM_ATTR_RESERVED_MEM_HIGH;
+  cuuint64_t wish = 0;
+  if (value == nullptr || !high) return CUDA_ERROR_INVALID_VALUE;
+  std::memcpy(&wish, value, sizeof(wish));
+  // The mark begins anew at what is used now, which is where it always is: memory of graphs is not given back.
+  return wish == 0 ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+}
+
 CUresult CUDAAPI cuCtxRecordEvent(CUcontext handle, CUevent event_handle) {
   Driver* driver = nullptr;
   HAWSER_TRY(GetReady(&driver));

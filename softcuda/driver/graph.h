@@ -93,6 +93,7 @@ struct Capture {
   bool invalidated = false;
   bool into_existing = false;  ///< cuStreamBeginCaptureToGraph
   std::set<Stream*> streams;
+  std::vector<std::shared_ptr<Node>> left;  ///< Last nodes of streams that were destroyed meanwhile.
 };
 
 using CapturePtr = std::shared_ptr<Capture>;

@@ -46,8 +46,9 @@ Stream::~Stream() {
   const ContextPtr owner = context.lock();
   if (owner != nullptr) owner->RemoveStream(this);
   if (capture == nullptr) return;
-  // Destroyed while it was captured: the capture cannot end well.
-  capture->invalidated = true;
+  // Its nodes stay, and must have been joined like any other's. Nothing can end a capture whose first stream is gone.
+  if (capture->origin == this) capture->invalidated = true;
+  capture->left.insert(capture->left.end(), capture_ends.begin(), capture_ends.end());
   capture->streams.erase(this);
 }
 

@@ -177,6 +177,68 @@ TEST_F(CudaFeatures, WaitingForACapturedStreamBreaksTheCapture) {
   HAWSER_CU(cuStreamSynchronize(stream_));  // The stream goes on as before.
 }
 
+TEST_F(CudaFeatures, AStreamThatJoinedACaptureMayEndBeforeIt) {
+  for (const bool joined : {true, false}) {
+    CUstream side = nullptr;
+    HAWSER_CU(cuStreamCreate(&side, CU_STREAM_NON_BLOCKING));
+    HAWSER_CU(cuMemsetD32(memory_, 0, kCount));
+    HAWSER_CU(cuStreamBeginCapture(stream_, CU_STREAM_CAPTURE_MODE_GLOBAL));
+    HAWSER_CU(cuEventRecord(event_, stream_));
+    HAWSER_CU(cuStreamWaitEvent(side, event_, 0));
+    HAWSER_CU(cuMemsetD32Async(memory_, 7, kCount, side));
+    HAWSER_CU(cuEventRecord(event_, side));
+    if (joined) HAWSER_CU(cuStreamWaitEvent(stream_, event_, 0));
+    HAWSER_CU(cuStreamDestroy(side));
+    CUgraph graph = nullptr;
+    const CUresult result = cuStreamEndCapture(stream_, &graph);
+    if (!joined) {
+      EXPECT_EQ(result, CUDA_ERROR_STREAM_CAPTURE_UNJOINED);
+      continue;
+    }
+    HAWSER_CU(result);
+    CUgraphExec exec = nullptr;
+    HAWSER_CU(cuGraphInstantiate(&exec, graph, 0));
+    HAWSER_CU(cuGraphLaunch(exec, stream_));
+    HAWSER_CU(cuStreamSynchronize(stream_));
+    HAWSER_CU(cuMemcpyDtoH(result_.data(), memory_, kBytes));
+    EXPECT_EQ(std::count(result_.begin(), result_.end(), 7u), kCount);
+    HAWSER_CU(cuGraphExecDestroy(exec));
+    HAWSER_CU(cuGraphDestroy(graph));
+  }
+}
+
+// What allocation nodes use, and the hints about it.
+TEST_F(CudaFeatures, MemoryOfGraphsIsCounted) {
+  CUdevice device = 0;
+  HAWSER_CU(cuCtxGetDevice(&device));
+  uint64_t before = 0, with = 0, high = 1;
+  HAWSER_CU(cuDeviceGetGraphMemAttribute(device, CU_GRAPH_MEM_ATTR_USED_MEM_CURRENT, &before));
+  HAWSER_CU(cuStreamBeginCapture(stream_, CU_STREAM_CAPTURE_MODE_THREAD_LOCAL));
+  CUdeviceptr memory = 0;
+  HAWSER_CU(cuMemAllocAsync(&memory, 1 << 20, stream_));
+  HAWSER_CU(cuMemsetD32Async(memory, 1, 1 << 18, stream_));
+  CUgraph graph = nullptr;
+  HAWSER_CU(cuStreamEndCapture(stream_, &graph));
+  CUgraphExec exec = nullptr;
+  HAWSER_CU(cuGraphInstantiate(&exec, graph, 0));
+  HAWSER_CU(cuGraphLaunch(exec, stream_));
+  HAWSER_CU(cuStreamSynchronize(stream_));
+  HAWSER_CU(cuDeviceGetGraphMemAttribute(device, CU_GRAPH_MEM_ATTR_USED_MEM_CURRENT, &with));
+  EXPECT_GE(with, before + (1 << 20));
+  HAWSER_CU(cuDeviceGetGraphMemAttribute(device, CU_GRAPH_MEM_ATTR_RESERVED_MEM_HIGH, &high));
+  EXPECT_GE(high, with);
+  uint64_t reset = 0, wrong = 1;
+  HAWSER_CU(cuDeviceSetGraphMemAttribute(device, CU_GRAPH_MEM_ATTR_USED_MEM_HIGH, &reset));
+  EXPECT_EQ(cuDeviceSetGraphMemAttribute(device, CU_GRAPH_MEM_ATTR_USED_MEM_HIGH, &wrong), CUDA_ERROR_INVALID_VALUE);
+  EXPECT_EQ(cuDeviceSetGraphMemAttribute(device, CU_GRAPH_MEM_ATTR_USED_MEM_CURRENT, &reset), CUDA_ERROR_INVALID_VALUE);
+  EXPECT_EQ(cuDeviceGetGraphMemAttribute(99, CU_GRAPH_MEM_ATTR_USED_MEM_HIGH, &high), CUDA_ERROR_INVALID_DEVICE);
+  HAWSER_CU(cuDeviceGraphMemTrim(device));
+  HAWSER_CU(cuMemFreeAsync(memory, stream_));
+  HAWSER_CU(cuStreamSynchronize(stream_));
+  HAWSER_CU(cuGraphExecDestroy(exec));
+  HAWSER_CU(cuGraphDestroy(graph));
+}
+
 TEST_F(CudaFeatures, NodesOneByOne) {
   CUfunction add = Function("add");
   CUgraph graph = nullptr;

@@ -100,7 +100,6 @@ class CudaBackend final : public cuda::Handler, public SessionBackend {
   int32_t Memset(const cuda::Call& call, const cuda::Memset& message) override;
   int32_t Prefetch(const cuda::Call& call, const cuda::Prefetch& message) override;
   int32_t Advise(const cuda::Call& call, const cuda::Advise& message) override;
-  int32_t AttachMemory(const cuda::Call& call, const cuda::AttachMemory& message) override;
   int32_t CreateStaging(const cuda::Call& call, const cuda::CreateStaging& message) override;
   int32_t WriteStaging(const cuda::Call& call, const cuda::WriteStaging& message) override;
   int32_t ReadStaging(const cuda::Call& call, const cuda::ReadStaging& message) override;
@@ -109,6 +108,7 @@ class CudaBackend final : public cuda::Handler, public SessionBackend {
   int32_t FreeAsync(const cuda::Call& call, const cuda::FreeAsync& message) override;
   int32_t SetPool(const cuda::Call& call, const cuda::SetPool& message) override;
   int32_t SetPoolAttribute(const cuda::Call& call, const cuda::SetPoolAttribute& message) override;
+  int32_t GraphMemory(const cuda::Call& call, const cuda::GraphMemory& message) override;
   int32_t GetPoolAttribute(const cuda::Call& call, const cuda::GetPoolAttribute& message) override;
   int32_t TrimPool(const cuda::Call& call, const cuda::TrimPool& message) override;
   int32_t SetPoolAccess(const cuda::Call& call, const cuda::SetPoolAccess& message) override;

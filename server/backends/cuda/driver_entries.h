@@ -91,6 +91,9 @@
   X(cuMemPoolSetAttribute)              \
   X(cuMemPoolGetAttribute)              \
   X(cuMemPoolTrimTo)                    \
+  X(cuDeviceGetGraphMemAttribute)       \
+  X(cuDeviceSetGraphMemAttribute)       \
+  X(cuDeviceGraphMemTrim)               \
   X(cuMemPoolSetAccess)                 \
   X(cuMemPoolGetAccess)                 \
   X(cuMemAllocAsync)                    \

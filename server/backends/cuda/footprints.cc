@@ -65,6 +65,7 @@ Footprint CudaBackend::FootprintOf(const wire::FrameHeader& header, wire::Bytes 
     case Opcode::kCreateStaging:
     case Opcode::kCreatePool:
     case Opcode::kGetPoolAttribute:
+    case Opcode::kGraphMemory:
     case Opcode::kReserveAddress:
     case Opcode::kGetGranularity:
     case Opcode::kCreateArray:
@@ -101,8 +102,6 @@ Footprint CudaBackend::FootprintOf(const wire::FrameHeader& header, wire::Bytes 
       return FootprintOf<cuda::Memset>(payload);
     case Opcode::kPrefetch:
       return FootprintOf<cuda::Prefetch>(payload);
-    case Opcode::kAttachMemory:
-      return FootprintOf<cuda::AttachMemory>(payload);
     case Opcode::kWriteStaging:
       return FootprintOf<cuda::WriteStaging>(payload);
     case Opcode::kReadStaging:

@@ -198,15 +198,6 @@ int32_t CudaBackend::Advise(const cuda::Call& call, const cuda::Advise& message)
       call, driver_.cuMemAdvise(message.address, message.size, static_cast<CUmem_advise>(message.advice), location));
 }
 
-int32_t CudaBackend::AttachMemory(const cuda::Call& call, const cuda::AttachMemory& message) {
-  const Place at = At(message.context, message.stream);
-  if (!at.ok()) return Fail(call, at.status, {}, message.context);
-  if (driver_.cuStreamAttachMemAsync == nullptr) return Fail(call, kNotSupported, {}, message.context);
-  if (!Owns(message.address, message.size)) return Fail(call, CUDA_ERROR_INVALID_VALUE, {}, message.context);
-  return Finish(call, driver_.cuStreamAttachMemAsync(at.native(), message.address, message.size, message.flags),
-                message.context);
-}
-
 // --- pools
 
 int32_t CudaBackend::CreatePool(const cuda::Call& call, const cuda::CreatePool& message) {
@@ -300,6 +291,26 @@ int32_t CudaBackend::GetPoolAttribute(const cuda::Call& call, const cuda::GetPoo
                        ? kNotSupported
                        : driver_.cuMemPoolGetAttribute(
                              pool->native, static_cast<CUmemPool_attribute>(message.attribute), &reply.value);
+  }
+  Reply(call, reply);
+  return 0;
+}
+
+int32_t CudaBackend::GraphMemory(const cuda::Call& call, const cuda::GraphMemory& message) {
+  cuda::Value reply;
+  const auto attribute = static_cast<CUgraphMem_attribute>(message.attribute);
+  if (message.device >= devices_.size()) {
+    reply.status = CUDA_ERROR_INVALID_DEVICE;
+  } else if (driver_.cuDeviceGetGraphMemAttribute == nullptr || driver_.cuDeviceSetGraphMemAttribute == nullptr ||
+             driver_.cuDeviceGraphMemTrim == nullptr) {
+    reply.status = kNotSupported;
+  } else if (const CUdevice device = devices_[message.device]; message.action == 0) {
+    reply.status = driver_.cuDeviceGetGraphMemAttribute(device, attribute, &reply.value);
+  } else if (message.action == 1) {
+    uint64_t value = message.value;
+    reply.status = driver_.cuDeviceSetGraphMemAttribute(device, attribute, &value);
+  } else {
+    reply.status = driver_.cuDeviceGraphMemTrim(device);
   }
   Reply(call, reply);
   return 0;

@@ -37,6 +37,20 @@ int main() {
   EXPECT(attributes.type == cudaMemoryTypeManaged);
   OK(cudaPointerGetAttributes(&attributes, data));
   EXPECT(attributes.type == cudaMemoryTypeManaged && attributes.hostPointer == data);
+  // Who may touch it when is no question here, but programs say it.
+  cudaStream_t stream;
+  OK(cudaStreamCreate(&stream));
+  OK(cudaStreamAttachMemAsync(stream, data, 0, cudaMemAttachSingle));
+  OK(cudaStreamAttachMemAsync(stream, data, 0, cudaMemAttachGlobal));
+  OK(cudaStreamAttachMemAsync(stream, &g_managed, 0, cudaMemAttachHost));
+  int* plain = nullptr;
+  OK(cudaMalloc(&plain, 64));
+  EXPECT_ERROR(cudaErrorInvalidValue, cudaStreamAttachMemAsync(stream, plain, 0, cudaMemAttachSingle));
+  EXPECT_ERROR(cudaErrorInvalidValue, cudaStreamAttachMemAsync(stream, data, 0, 64));
+  EXPECT_ERROR(cudaErrorInvalidValue, cudaGetLastError());
+  OK(cudaStreamSynchronize(stream));
+  OK(cudaStreamDestroy(stream));
+  OK(cudaFree(plain));
   const int value = 5;
   OK(cudaMemcpyToSymbol(g_managed, &value, sizeof(value)));
   OK(cudaDeviceSynchronize());
