@@ -98,7 +98,7 @@ B AtomicValue(const Insn& i, char* place, B b, B c) {
 }
 
 char* PlaceOf(Warp& w, const Insn& i, uint32_t lane, uint32_t size) {
-  const uint64_t address = w.Read(i.a, i.wa, lane) + i.imm;
+  const uint64_t address = w.ReadAddress(i.a, i.wa, lane, i.imm);
   if (i.space == Space::kNone && address - Windows::Local() < Windows::kSize) {
     w.Raise(i, Fault::Kind::kInvalidAddressSpace, lane, address, size, true, "an atomic operation on local memory");
     return nullptr;

@@ -187,7 +187,7 @@ void WmmaMemory(Warp& w, const Insn& i, uint32_t mask) {
   const bool by_column = n[kTrans] != 0;
   for (; mask != 0; mask &= mask - 1) {
     const auto lane = static_cast<uint32_t>(std::countr_zero(mask));
-    const uint64_t base = w.Read(i.a, i.wa, lane) + i.imm;
+    const uint64_t base = w.ReadAddress(i.a, i.wa, lane, i.imm);
     const uint64_t stride = n[kStride] != 0 ? w.Read(i.b, 4, lane) : (by_column ? rows : columns);
     for (uint32_t e = 0; e < i.extra->slots.size() * per; ++e) {
       const Place at = WmmaPlace(lane, e, rows * columns, columns);
@@ -211,7 +211,7 @@ void RowsHandler(Warp& w, const Insn& i, uint32_t mask) {
   const bool trans = i.extra->numbers[kTrans] != 0;
   const auto& slots = i.extra->slots;
   std::array<uint64_t, kLanes> rows{};
-  for (uint32_t lane = 0; lane < kLanes; ++lane) rows[lane] = w.Read(i.a, i.wa, lane) + i.imm;
+  for (uint32_t lane = 0; lane < kLanes; ++lane) rows[lane] = w.ReadAddress(i.a, i.wa, lane, i.imm);
   for (size_t matrix = 0; matrix < slots.size(); ++matrix) {
     std::array<char*, 8> places{};
     for (uint32_t row = 0; row < 8; ++row) {

@@ -62,7 +62,7 @@ struct State {
 };
 
 char* Object(Warp& w, const Insn& i, const Slot& base, uint64_t offset, uint32_t width, uint32_t lane) {
-  return w.Resolve(i, i.space, w.Read(base, width, lane) + offset, 8, true, lane);
+  return w.Resolve(i, i.space, w.ReadAddress(base, width, lane, offset), 8, true, lane);
 }
 
 void MbarrierHandler(Warp& w, const Insn& i, uint32_t mask) {
@@ -128,8 +128,9 @@ void BulkCopy(Warp& w, const Insn& i, uint32_t mask) {
     const auto size = static_cast<uint32_t>(w.Read(i.c, 4, lane));
     const Space to_space = i.op == 1 ? Space::kGlobal : Space::kShared;
     const Space from_space = i.op == 1 ? Space::kShared : Space::kGlobal;
-    const uint64_t to = w.Read(i.a, i.wa, lane) + i.imm;
-    const uint64_t from = w.Read(i.b, i.wb, lane) + i.target;
+    const uint64_t to = w.ReadAddress(i.a, i.wa, lane, i.imm);
+    const uint64_t from =
+        w.ReadAddress(i.b, i.wb, lane, static_cast<uint64_t>(int64_t{static_cast<int32_t>(i.target)}));
     if (size % 16 != 0 || to % 16 != 0 || from % 16 != 0) {
       w.Raise(i, Fault::Kind::kMisaligned, lane, to, size, true, "a bulk copy of bytes that are no multiples of 16");
       return;

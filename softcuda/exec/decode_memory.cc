@@ -112,14 +112,16 @@ void CopyAsync(Warp& w, const Insn& i, uint32_t mask) {
   for (; mask != 0; mask &= mask - 1) {
     const auto lane = static_cast<uint32_t>(std::countr_zero(mask));
     const auto size = static_cast<uint32_t>(i.count);
-    char* to = w.Resolve(i, Space::kShared, w.Read(i.a, i.wa, lane) + i.imm, size, true, lane);
+    char* to = w.Resolve(i, Space::kShared, w.ReadAddress(i.a, i.wa, lane, i.imm), size, true, lane);
     if (to == nullptr) return;
     uint64_t bytes = size;
     if (i.sub == 1) bytes = std::min<uint64_t>(size, w.Read(i.c, 4, lane));
     if (i.sub == 2 && ((w.Pred(i.r) ^ ((i.flags & kFlagNegateR) != 0 ? kAllLanes : 0)) >> lane & 1) != 0) bytes = 0;
     const char* from = to;
     if (bytes > 0) {
-      from = w.Resolve(i, Space::kGlobal, w.Read(i.b, i.wb, lane) + i.target, size, false, lane);
+      from = w.Resolve(i, Space::kGlobal,
+                       w.ReadAddress(i.b, i.wb, lane, static_cast<uint64_t>(int64_t{static_cast<int32_t>(i.target)})),
+                       size, false, lane);
       if (from == nullptr) return;
     }
     std::memmove(to, from, bytes);

@@ -124,6 +124,11 @@ class Warp {
     return on_.data();
   }
   uint64_t Read(const Slot& slot, uint32_t width, uint32_t lane) const;
+  /// The address in a register of `width` bytes, and so far behind it. One of four bytes wraps around.
+  uint64_t ReadAddress(const Slot& slot, uint32_t width, uint32_t lane, uint64_t offset) const {
+    const uint64_t address = Read(slot, width, lane) + offset;
+    return width == 4 ? static_cast<uint32_t>(address) : address;
+  }
   void Write(const Slot& slot, uint32_t width, uint32_t lane, uint64_t value) const;
 
   /// Host address of [address, address + size) of `space` for a lane, or null after raising a fault.

@@ -281,6 +281,49 @@ NEXT:
   }
 }
 
+// Compilers put what they know of an index into the offset, and what is left may be less than nothing.
+TEST(Memory, AddressesMayLieBeforeTheirRegister) {
+  const std::string body = R"(
+.shared .align 16 .b8 place[256];
+  mov.u32 %r1, %tid.x;
+  mov.u32 %r2, place;
+  shl.b32 %r3, %r1, 2;
+  add.u32 %r4, %r2, %r3;
+  sub.u32 %r5, %r4, 512;
+  add.u32 %r6, %r1, 100;
+  st.shared.u32 [%r5+512], %r6;
+  ld.shared.u32 %r7, [%r5+512];
+  atom.shared.add.u32 %r8, [%r5+512], 1;
+  ld.shared.u32 %r9, [%r4];
+  add.u32 %r0, %r7, %r8;
+  add.u32 %r0, %r0, %r9;
+)";
+  const std::vector<uint32_t> result = RunBody(body, 32);
+  for (uint32_t i = 0; i < 32; ++i) EXPECT_EQ(result[i], 3 * (100 + i) + 1) << i;
+}
+
+TEST(Memory, CopiesFromBeforeTheRegister) {
+  Device device(0);
+  ASSERT_EQ(device.Load({kHead + R"(.visible .entry k(.param .u64 out) {
+  .reg .b32 %r<3>; .reg .b64 %d<3>;
+  .shared .align 16 .b8 place[16];
+  ld.param.u64 %d0, [out];
+  add.u64 %d1, %d0, 64;
+  mov.u32 %r0, place;
+  cp.async.ca.shared.global [%r0], [%d1+-48], 16;
+  cp.async.wait_all;
+  ld.shared.u32 %r1, [%r0+4];
+  st.global.u32 [%d0], %r1;
+  ret;
+})"}),
+            "");
+  const uint64_t out = device.Allocate(128);
+  auto* words = reinterpret_cast<uint32_t*>(out);
+  for (uint32_t i = 0; i < 32; ++i) words[i] = i;
+  ASSERT_TRUE(device.Run("k", {1, 1, 1}, {1, 1, 1}, Arguments().Add(out)).ok());
+  EXPECT_EQ(words[0], 5u);
+}
+
 TEST(Memory, FaultsSayWhere) {
   Fault fault = FaultOf("setp.eq.u32 %p0, %r7, 37; mov.u64 %d1, 64; @%p0 ld.global.u32 %r0, [%d1];");
   EXPECT_EQ(fault.kind, Fault::Kind::kIllegalAddress);
