@@ -15,6 +15,7 @@
 
 #include "memmgr/ledger.h"
 #include "server/backends/cuda/address_ranges.h"
+#include "server/backends/cuda/disposals.h"
 #include "server/backends/cuda/gate.h"
 #include "server/backends/cuda/image_choice.h"
 #include "server/backends/cuda/image_store.h"
@@ -331,6 +332,37 @@ TEST_F(ImageStoreTest, MemoryIsBounded) {
   EXPECT_LE(store.memory_used(), 2500u);
   EXPECT_TRUE(store.Has(Hash(std::string(1000, 'd'))));
   EXPECT_FALSE(store.Has(Hash(std::string(1000, 'a'))));
+}
+
+// --- Disposals
+
+TEST(Disposals, FreeInOrderOnAThreadOfTheirOwn) {
+  const DriverTable driver{};
+  Disposals disposals(&driver);
+  Gate gate;
+  std::vector<int> freed;
+  std::thread::id where;
+  disposals.Add(nullptr, [&] {
+    gate.Wait();  // The caller is not held up.
+    freed.push_back(1);
+    where = std::this_thread::get_id();
+  });
+  disposals.Add(nullptr, [&] { freed.push_back(2); });
+  gate.Open();
+  disposals.Drain();
+  EXPECT_THAT(freed, ElementsAre(1, 2));
+  EXPECT_NE(where, std::this_thread::get_id());
+  disposals.Drain();  // Nothing is left.
+}
+
+TEST(Disposals, EndWhenAllIsFreed) {
+  const DriverTable driver{};
+  std::atomic<int> freed{0};
+  {
+    Disposals disposals(&driver);
+    for (int i = 0; i < 100; ++i) disposals.Add(nullptr, [&] { freed.fetch_add(1); });
+  }
+  EXPECT_EQ(freed.load(), 100);
 }
 
 }  // namespace

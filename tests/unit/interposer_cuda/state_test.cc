@@ -100,6 +100,20 @@ TEST(CapturesTest, SpreadsToOtherStreamsAndEndsEverywhere) {
   EXPECT_FALSE(joined.capturing.load());
 }
 
+TEST(CapturesTest, OnlyItsFirstStreamBreaksItByLeaving) {
+  CUstream_st origin(Kind::kStream);
+  const auto capture = Begin(&origin, CU_STREAM_CAPTURE_MODE_RELAXED);
+  {
+    CUstream_st joined(Kind::kStream);
+    Captures::Get().Join(&joined, capture);
+    Captures::Get().Leave(&joined);
+    EXPECT_FALSE(capture->broken.load());
+  }
+  Captures::Get().Leave(&origin);
+  EXPECT_TRUE(capture->broken.load());
+  Captures::Get().End(capture);  // Touches neither.
+}
+
 TEST(CapturesTest, ModesSayWhoMayMakeUnsafeCalls) {
   CUstream_st stream(Kind::kStream);
   const auto elsewhere = [] {
