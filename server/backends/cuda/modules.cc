@@ -95,6 +95,7 @@ class JitOptions {
     values_.push_back(reinterpret_cast<void*>(value));  // NOLINT(performance-no-int-to-ptr): how the driver wants it.
   }
   static std::string_view Text(const std::vector<char>& buffer) {
+    if (buffer.empty()) return {};  // Without a buffer there is no pointer that strnlen() may be given.
     return {buffer.data(), ::strnlen(buffer.data(), buffer.size())};
   }
 
