@@ -5,10 +5,12 @@
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
+#include <memory>
 #include <vector>
 
 #include "scheduler/grant/door.h"
 #include "scheduler/grant/gate.h"
+#include "server/worker/open_flight.h"
 
 namespace {
 
@@ -57,6 +59,20 @@ int main() {
     gate.Leave(1000, 1000);
   });
   std::printf("open grant, passes and its end told:  %6.2f ns\n", both);
+
+  // What bounds how far a lone tenant runs ahead, without the driver's part in a mark.
+  hawser::server::OpenFlight<uint64_t> flight;
+  const auto kernel = std::make_shared<hawser::server::OpenSpeed>();
+  kernel->Set(1);
+  uint64_t launches = 0;
+  const double bound = MedianNanoseconds([&] {
+    if (flight.full()) std::abort();
+    launches += 1000;
+    if (!flight.Add(*kernel, 1000)) return;
+    flight.Look([](uint64_t) { return true; }, [](uint64_t one, uint64_t other) { return other - one; });
+    flight.Put(launches, kernel, 1000, 10'000'000);
+  });
+  std::printf("open grant, what is under way:        %6.2f ns\n", bound);
 
   uint64_t epoch = 1;
   door.Revoke();

@@ -73,6 +73,12 @@ bool GrantGate::BeginOpenSlowly(uint64_t word) {
   return false;
 }
 
+uint64_t GrantGate::OpenCapNs() const {
+  // As long as the open grant is held the page has its bound, also when it was taken back and is drained.
+  const uint64_t cap = page_->page.cap_ns.load(std::memory_order_relaxed);
+  return held_ && cap != 0 ? cap : kDefaultOpenCapNs;
+}
+
 void GrantGate::WatchAlarm() {
   for (;;) {
     const uint64_t ticket = alarm_.Ticket();

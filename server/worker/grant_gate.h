@@ -31,6 +31,8 @@ class GrantGate final : public LaunchGate {
  public:
   /// Length of units while the policy has not said one.
   static constexpr uint64_t kDefaultUnitNs = 500'000;
+  /// Bound of what is under way alone, while the scheduler has not said one.
+  static constexpr uint64_t kDefaultOpenCapNs = 10'000'000;
 
   /// `bell` rings at hawserd.
   GrantGate(GrantShare share, wire::Fd bell);
@@ -46,6 +48,7 @@ class GrantGate final : public LaunchGate {
     return BeginOpenSlowly(word);
   }
   void EndOpen() override { launching_.store(false, std::memory_order_release); }
+  uint64_t OpenCapNs() const override;
   void SetDrain(std::function<void()> drain) override;
 
   uint64_t UnitNs() const override;

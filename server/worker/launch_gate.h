@@ -23,6 +23,9 @@ class LaunchGate {
   /// TryEnter() or Enter(). The executor's thread, or one other, never two at a time. Costs an exchange and a load.
   virtual bool BeginOpen() { return UnitNs() == 0; }
   virtual void EndOpen() {}
+  /// How much may be under way on a queue that was launched under BeginOpen(), nanoseconds, as estimated
+  /// (open_flight.h): the first wait of a newcomer. Asked now and then. 0: as much as it likes; nothing is estimated.
+  virtual uint64_t OpenCapNs() const { return 0; }
   /// `drain` waits until what was launched under BeginOpen() so far has ended. A thread of the gate calls it when
   /// somebody else wants the device; between BeginOpen() and EndOpen() it is not called. Before the first BeginOpen().
   /// Null, before what it uses goes: waits for a drain that is under way.

@@ -1,8 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// runaway_cuda endless|short: a kernel that never ends, or one that does. Says "launched", then how it ended.
+// runaway_cuda endless|short|queue: a kernel that never ends, one that does, or many that take seconds together, all
+// launched before the first has ended. Says "launched", then how it ended.
 #include <cuda.h>
 #include <stdio.h>
 #include <string.h>
+
+#include <chrono>
 
 namespace {
 
@@ -10,10 +13,10 @@ constexpr char kPtx[] = R"(
 .version 7.0
 .target sm_75
 .address_size 64
-.visible .entry run(.param .u64 p, .param .u32 endless)
+.visible .entry run(.param .u64 p, .param .u32 endless, .param .u32 rounds)
 {
-  .reg .pred %q<3>;
-  .reg .b32 %r<8>;
+  .reg .pred %q<4>;
+  .reg .b32 %r<9>;
   .reg .b64 %d<5>;
   ld.param.u64 %d1, [p];
   cvta.to.global.u64 %d2, %d1;
@@ -25,7 +28,12 @@ constexpr char kPtx[] = R"(
   mul.lo.s32 %r6, %r5, 3;
   mul.wide.u32 %d3, %r5, 4;
   add.s64 %d4, %d2, %d3;
+  ld.param.u32 %r8, [rounds];
+ROUND:
   st.global.u32 [%d4], %r6;
+  add.s32 %r8, %r8, -1;
+  setp.gt.s32 %q3, %r8, 0;
+  @%q3 bra ROUND;
 LOOP:
   setp.eq.u32 %q1, %r1, 0;
   @%q1 bra DONE;
@@ -46,7 +54,8 @@ const char* Name(CUresult result) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  unsigned endless = argc == 2 && strcmp(argv[1], "endless") == 0 ? 1 : 0;
+  unsigned endless = argc == 2 && strcmp(argv[1], "endless") == 0 ? 1 : 0, rounds = 1;
+  const bool queue = argc == 2 && strcmp(argv[1], "queue") == 0;
   CUdevice device = 0;
   CUcontext context = nullptr;
   CUmodule module = nullptr;
@@ -61,8 +70,23 @@ int main(int argc, char** argv) {
   if (result == CUDA_SUCCESS) result = cuModuleGetFunction(&function, module, "run");
   if (result == CUDA_SUCCESS) result = cuMemAlloc(&memory, kItems * sizeof(unsigned));
   if (result != CUDA_SUCCESS) return printf("no device: %s\n", Name(result)), 3;
-  void* arguments[] = {&memory, &endless};
-  result = cuLaunchKernel(function, kBlocks, 1, 1, kThreads, 1, 1, 0, nullptr, arguments, nullptr);
+  void* arguments[] = {&memory, &endless, &rounds};
+  const auto launch = [&] {
+    return cuLaunchKernel(function, kBlocks, 1, 1, kThreads, 1, 1, 0, nullptr, arguments, nullptr);
+  };
+  int launches = 1;
+  if (queue) {
+    // So many rounds that a kernel takes about a twentieth of a second; a hundred of those.
+    double took = 0;
+    for (; result == CUDA_SUCCESS && took < 0.05; rounds *= 2) {
+      const auto begin = std::chrono::steady_clock::now();
+      if ((result = launch()) == CUDA_SUCCESS) result = cuCtxSynchronize();
+      took = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+    }
+    rounds /= 2;
+    launches = 100;
+  }
+  for (; result == CUDA_SUCCESS && launches > 0; --launches) result = launch();
   printf("launched: %s\n", Name(result));
   fflush(stdout);
   result = cuCtxSynchronize();

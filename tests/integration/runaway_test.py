@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """runaway_test.py BUILD opencl|cuda PROGRAM: a kernel that never ends costs its own tenant the session and nobody else
 anything. As long as its tenant is alone it may run; when another wants the device and the limit is over, its guest is
-told, its worker replaced, and the other computes what is right."""
+told, its worker replaced, and the other computes what is right. Many short kernels that take longer together are none,
+also when they were launched while their tenant was alone (CUDA)."""
 
 import pathlib
 import subprocess
@@ -51,6 +52,14 @@ def main():
             log = "".join(server.log)
             check("tenant wild has kept the device busy" in log, "the log does not say who it was:\n" + log)
             check(log.count("has kept the device busy") == 1, "more than one session was ended:\n" + log)
+            if api == "cuda":
+                busy = subprocess.Popen([program, "queue"], env=guest["wild"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+                launched = busy.stdout.readline()
+                tame = short("tame")
+                out, err = busy.communicate(timeout=240)
+                print(launched + out + err + tame.stdout + tame.stderr)
+                check(tame.returncode == 0, "the other tenant did not get its result beside a long queue")
+                check(busy.returncode == 0 and "result: right" in out, "a long queue was taken for a kernel that never ends")
     return 0
 
 

@@ -100,6 +100,7 @@ void CudaBackend::SetServices(const Services& services) {
     refusing_gate_ = std::make_unique<RefusingGate>(split_.refuse);
     gate_ = refusing_gate_.get();
   }
+  bounds_open_ = gate_->OpenCapNs() != 0;
   gate_->SetDrain([this] { AwaitUnasked(); });
 }
 

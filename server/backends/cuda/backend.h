@@ -329,6 +329,22 @@ class CudaBackend final : public cuda::Handler, public SessionBackend {
   /// Launches when the gate lets it; returns at once. `launch` is complete.
   int32_t Submit(const cuda::Call& call, const Place& at, wire::Id context, KernelLaunch launch,
                  std::shared_ptr<KernelFacts> kernel, std::vector<wire::Id> events = {});
+  /// Gives a launch to the driver, or to turns.
+  int32_t Route(const cuda::Call& call, const Place& at, std::unique_ptr<Turn> turn);
+  /// A launch that waited while alone; as Route().
+  int32_t RouteAgain(const cuda::Call& call, std::unique_ptr<Turn> turn);
+  /// Holds its stream and leaves it to turns; its outcome is told later.
+  void Hold(const cuda::Call& call, std::unique_ptr<Turn> turn);
+  /// `items` of a kernel were launched between BeginOpen() and EndOpen().
+  void NoteOpen(const Place& at, const std::shared_ptr<KernelFacts>& kernel, uint64_t items) {
+    at.stream->launched_unasked = true;
+    if (bounds_open_ && at.stream->open.Add(kernel->open, items)) [[unlikely]]
+      MarkOpen(at, kernel, items);
+  }
+  void MarkOpen(const Place& at, const std::shared_ptr<KernelFacts>& kernel, uint64_t items);
+  /// Forgets what is over; whether there is still too much under way.
+  bool IsFull(StreamState& stream);
+  void LookOpen(StreamState& stream);
   /// Streams that must be idle before something in this one runs at once.
   void FindUnfinished(const Place& at, std::vector<std::shared_ptr<StreamState>>* before);
   Outcome ExecuteNow(const wire::FrameHeader& header, wire::Bytes payload, std::string* error);
@@ -417,6 +433,7 @@ class CudaBackend final : public cuda::Handler, public SessionBackend {
   OpenGate open_gate_;
   std::unique_ptr<RefusingGate> refusing_gate_;
   LaunchGate* gate_ = &open_gate_;
+  bool bounds_open_ = false;  ///< The gate bounds what is launched between BeginOpen() and EndOpen().
   Deferral deferral_;
   bool deferring_ = false;        ///< deferral_ is not idle.
   bool concluded_later_ = false;  ///< The command at hand reports when its launch is over.

@@ -99,4 +99,16 @@ std::string ErrorText(const DriverTable& driver, CUresult result) {
   return std::string(name) + " (" + std::to_string(static_cast<int>(result)) + ")";
 }
 
+uint64_t ElapsedNs(const DriverTable& driver, CUevent begin, CUevent end) {
+  float milliseconds = 0;
+  CUresult result = CUDA_ERROR_NOT_SUPPORTED;
+  if (driver.cuEventElapsedTime != nullptr) {
+    result = driver.cuEventElapsedTime(&milliseconds, begin, end);
+  } else if (driver.ElapsedTimeV1 != nullptr) {
+    result = driver.ElapsedTimeV1(&milliseconds, begin, end);
+  }
+  return result == CUDA_SUCCESS && milliseconds > 0 ? static_cast<uint64_t>(static_cast<double>(milliseconds) * 1e6)
+                                                    : 0;
+}
+
 }  // namespace hawser::server::cuda_backend

@@ -41,6 +41,9 @@ wire::Result<LoadedDriver> LoadDriver(const std::string& library);
 /// "CUDA_ERROR_INVALID_VALUE (1)".
 std::string ErrorText(const DriverTable& driver, CUresult result);
 
+/// Between two events that are complete; 0 when the driver does not tell.
+uint64_t ElapsedNs(const DriverTable& driver, CUevent begin, CUevent end);
+
 }  // namespace hawser::server::cuda_backend
 
 #endif  // HAWSER_SERVER_BACKENDS_CUDA_DRIVER_TABLE_H_

@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Launches while others want the device too, and the commands that wait behind them.
+#include <sched.h>
+
+#include <chrono>
 #include <utility>
 
 #include "server/backends/cuda/backend.h"
@@ -9,6 +12,23 @@ namespace {
 
 /// Cores of a multiprocessor, where the settings do not say.
 constexpr uint64_t kCoresOfMultiprocessor = 128;
+/// Looks before a launch is kept.
+constexpr int kLooks = 40;
+
+/// Time that has passed since the last step of whoever. Thread-safe.
+class Progress {
+ public:
+  uint64_t Step() {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    const auto now = std::chrono::steady_clock::now();
+    const auto passed = now - std::exchange(last_, now);
+    return static_cast<uint64_t>(std::chrono::duration_cast<std::chrono::nanoseconds>(passed).count());
+  }
+
+ private:
+  std::mutex mutex_;
+  std::chrono::steady_clock::time_point last_ = std::chrono::steady_clock::now();
+};
 
 }  // namespace
 
@@ -58,18 +78,35 @@ int32_t CudaBackend::Submit(const cuda::Call& call, const Place& at, wire::Id co
       return Finish(call, launch.Run(driver_, at.native()), context);
     }
   }
-  Sharing& shared = sharing();
   auto turn = std::make_unique<Turn>();
   turn->stream = at.stream->shared_from_this();
   turn->timers = at.context->timers;
   turn->launch = std::move(launch);
   turn->kernel = std::move(kernel);
   turn->context = context;
+  turn->events = std::move(events);
+  return Route(call, at, std::move(turn));
+}
+
+int32_t CudaBackend::Route(const cuda::Call& call, const Place& at, std::unique_ptr<Turn> turn) {
+  Sharing& shared = sharing();
+  const wire::Id context = turn->context;
+  turn->since = std::chrono::steady_clock::now();
   if (split_.size == 0 && gate_->BeginOpen()) {
-    // Alone, but somebody listens.
-    at.stream->launched_unasked = true;
-    (void)shared.turns.Give(*turn, 0, /*entered=*/false);
+    if (IsFull(*at.stream)) {
+      gate_->EndOpen();
+      turn->pause = at.stream->open.ResumeAt();
+      Hold(call, std::move(turn));
+      return 0;
+    }
+    // Somebody listens, or there was too much under way.
+    if (unwatched()) {
+      turn->result = turn->launch.Run(driver_, at.native());
+    } else {
+      (void)shared.turns.Give(*turn, 0, /*entered=*/false);
+    }
     gate_->EndOpen();
+    NoteOpen(at, turn->kernel, turn->launch.blocks());
     return Finish(call, turn->result, context);
   }
   const KernelFacts* facts = turn->kernel.get();
@@ -87,21 +124,71 @@ int32_t CudaBackend::Submit(const cuda::Call& call, const Place& at, wire::Id co
       return Finish(call, turn->result, context);
     }
   }
-  turn->events = std::move(events);
-  turn->since = std::chrono::steady_clock::now();
+  Hold(call, std::move(turn));
+  return 0;
+}
+
+void CudaBackend::Hold(const cuda::Call& call, std::unique_ptr<Turn> turn) {
   turn->header.opcode = call.opcode;
   turn->header.flags = call.flags;
   turn->header.seq = call.seq;
-  Footprint held = StreamFootprint(context, at.stream->id);
+  Footprint held = StreamFootprint(turn->context, turn->stream->id);
   for (size_t i = 0; i < turn->events.size() && i < 2; ++i) {
     (i == 0 ? held.event : held.second_event) = turn->events[i];
     held.changes_event = true;
   }
   deferral_.Hold(held);
   deferring_ = true;
-  shared.turns.Add(std::move(turn));
+  sharing_->turns.Add(std::move(turn));
   concluded_later_ = true;
-  return 0;
+}
+
+int32_t CudaBackend::RouteAgain(const cuda::Call& call, std::unique_ptr<Turn> turn) {
+  turn->pause.reset();
+  const Place at = At(turn->context, turn->stream->id, /*plain=*/true);
+  if (!at.ok()) return Fail(call, at.status, {}, turn->context);
+  // As for units: what its stream waits for may be something that only the guest knows.
+  if (std::exchange(turn->late, false)) (void)at.stream->open.Take();
+  return Route(call, at, std::move(turn));
+}
+
+// --- alone
+
+void CudaBackend::MarkOpen(const Place& at, const std::shared_ptr<KernelFacts>& kernel, uint64_t items) {
+  StreamState& stream = *at.stream;
+  std::shared_ptr<const PooledEvent> mark;
+  // An event would become a part of what is captured; and to ask for one may end that.
+  if (!captures()) {
+    LookOpen(stream);
+    mark = PooledEvent::Take(at.context->timers);
+  }
+  if (mark == nullptr || driver_.cuEventRecord(mark->native(), at.native()) != CUDA_SUCCESS) {
+    (void)stream.open.Take();
+    return;
+  }
+  stream.open.Put(std::move(mark), std::shared_ptr<OpenSpeed>(kernel, &kernel->open), items, gate_->OpenCapNs());
+}
+
+void CudaBackend::LookOpen(StreamState& stream) {
+  using Mark = std::shared_ptr<const PooledEvent>;
+  stream.open.Look(
+      [this](const Mark& mark) { return driver_.cuEventQuery(mark->native()) != CUDA_ERROR_NOT_READY; },
+      [this](const Mark& one, const Mark& other) { return ElapsedNs(driver_, one->native(), other->native()); });
+}
+
+bool CudaBackend::IsFull(StreamState& stream) {
+  if (!stream.open.full()) return false;
+  if (captures()) {
+    (void)stream.open.Take();
+    return false;
+  }
+  // Short work is over by then.
+  for (int i = 0; i < kLooks; ++i) {
+    LookOpen(stream);
+    if (!stream.open.full()) return false;
+    ::sched_yield();
+  }
+  return true;
 }
 
 // --- commands behind them
@@ -173,11 +260,15 @@ void CudaBackend::Resume() {
   if (!news_.exchange(false, std::memory_order_acq_rel)) return;
   DrainUnasked();
   if (sharing_ == nullptr || !sharing_->turns.has_over()) return;
-  for (const std::unique_ptr<Turn>& turn : sharing_->turns.TakeOver()) {
-    (void)deferral_.Release(turn->context, turn->stream->id);
-    const cuda::Call call{turn->header.seq, turn->header.opcode, turn->header.flags};
-    const int32_t status = Finish(call, turn->result, turn->context);
-    Report(turn->header, {.status = status}, {});
+  for (std::unique_ptr<Turn>& turn : sharing_->turns.TakeOver()) {
+    const wire::FrameHeader header = turn->header;
+    const wire::Id context = turn->context, stream = turn->stream->id;
+    const cuda::Call call{header.seq, header.opcode, header.flags};
+    const bool paused = turn->pause != nullptr;
+    const int32_t status = paused ? RouteAgain(call, std::move(turn)) : Finish(call, turn->result, context);
+    if (std::exchange(concluded_later_, false)) continue;
+    (void)deferral_.Release(context, stream);
+    Report(header, {.status = status}, {});
   }
   deferral_.Run([this](DeferredFrame& frame) {
     std::string error;
@@ -231,8 +322,15 @@ void CudaBackend::DrainUnasked() {
   const std::shared_ptr<void> all(nullptr, [drains](void*) {
     for (const std::shared_ptr<Gate>& each : drains) each->Open();
   });
+  // So that a long queue is not taken for a kernel that never ends.
+  const auto progress = std::make_shared<Progress>();
   const auto wait_for = [&](const Context& context, StreamState* stream) {
     if (!std::exchange(stream->launched_unasked, false) || EnterNative(context.native) != 0) return;
+    for (const auto& mark : stream->open.Take()) {
+      waits_->OnEvent(
+          context.native, mark->native(), mark, [this, all, progress](CUresult) { gate_->Charge(progress->Step()); },
+          &stream->lane);
+    }
     CUstreamCaptureStatus capture = CU_STREAM_CAPTURE_STATUS_NONE;
     if (captures() && driver_.cuStreamIsCapturing != nullptr &&
         (driver_.cuStreamIsCapturing(stream->native(), &capture) != CUDA_SUCCESS ||

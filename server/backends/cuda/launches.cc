@@ -19,7 +19,7 @@ int32_t CudaBackend::Launch(const cuda::Call& call, const cuda::Launch& message)
                 message.context);
   }
   services_.stats->kernels.Add(1);
-  if (unwatched() && gate_->BeginOpen()) [[likely]] {
+  if (unwatched() && !at.stream->open.full() && gate_->BeginOpen()) [[likely]] {
     // The driver copies the parameters before it returns; the frame stays until then.
     void* extra[] = {
         CU_LAUNCH_PARAM_BUFFER_POINTER,
@@ -28,8 +28,8 @@ int32_t CudaBackend::Launch(const cuda::Call& call, const cuda::Launch& message)
     const CUresult result = driver_.cuLaunchKernel(function->native, message.grid[0], message.grid[1], message.grid[2],
                                                    message.block[0], message.block[1], message.block[2], message.shared,
                                                    at.native(), nullptr, size == 0 ? nullptr : extra);
-    at.stream->launched_unasked = true;
     gate_->EndOpen();
+    NoteOpen(at, function->facts, uint64_t{message.grid[0]} * message.grid[1] * message.grid[2]);
     return Finish(call, result, message.context);
   }
   KernelLaunch launch;
@@ -73,10 +73,10 @@ int32_t CudaBackend::LaunchWith(const cuda::Call& call, const cuda::LaunchWith& 
   launch.shared = message.shared;
   launch.parameters.assign(message.parameters.begin(), message.parameters.end());
   services_.stats->kernels.Add(1);
-  if (unwatched() && gate_->BeginOpen()) {
+  if (unwatched() && !at.stream->open.full() && gate_->BeginOpen()) {
     const CUresult result = launch.Run(driver_, at.native());
-    at.stream->launched_unasked = true;
     gate_->EndOpen();
+    NoteOpen(at, function->facts, launch.blocks());
     return Finish(call, result, message.context);
   }
   return Submit(call, at, message.context, std::move(launch), function->facts, std::move(events));

@@ -17,6 +17,7 @@
 #include "server/backends/cuda/driver_table.h"
 #include "server/backends/cuda/staging.h"
 #include "server/backends/cuda/waits.h"
+#include "server/worker/open_flight.h"
 #include "wire/id.h"
 #include "wire/object_table.h"
 
@@ -72,6 +73,7 @@ struct StreamState : std::enable_shared_from_this<StreamState> {
   bool nonblocking = false;                 ///< It does not care for the legacy default stream.
   bool plain = true;              ///< Nothing in it but what the device does by itself, at once, or it was seen idle.
   bool launched_unasked = false;  ///< Since the gate last asked for that to end.
+  OpenFlight<std::shared_ptr<const PooledEvent>> open;  ///< What was launched unasked, of its context's timers.
 
   CUstream native() const { return owned.get(); }
 };

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a session needs once it shares the device, or once somebody listens to its kernels. Made then, so that a session
-// that is alone has none of these threads.
+// What a session needs once it shares the device, once somebody listens to its kernels, or once it is too far ahead of
+// the device. Made then, so that a session that is alone has none of these threads.
 #ifndef HAWSER_SERVER_BACKENDS_CUDA_SHARING_H_
 #define HAWSER_SERVER_BACKENDS_CUDA_SHARING_H_
 

@@ -25,6 +25,7 @@
 #include "server/backends/cuda/kernel_launch.h"
 #include "server/backends/cuda/slicing/module_text.h"
 #include "server/backends/opencl/slicing/kernel_history.h"
+#include "server/worker/open_flight.h"
 
 namespace hawser::server::cuda_backend {
 
@@ -49,6 +50,7 @@ struct KernelFacts {
   std::atomic<uint32_t> alarms{0};    ///< Parts, one after the other, that took far too long.
   bool graph = false;                 ///< A graph: it has no key.
   std::atomic<uint64_t> last_ns{0};   ///< How long it took last; graphs only.
+  OpenSpeed open;                     ///< The executor's.
 };
 
 class SlicedKernels {

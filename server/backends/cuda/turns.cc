@@ -11,6 +11,8 @@ namespace {
 constexpr uint32_t kUnderWay = 2;
 /// Between two looks at streams that are to become idle: nobody tells.
 constexpr std::chrono::microseconds kLook{50};
+/// The same for what is paused: milliseconds of work are behind it.
+constexpr std::chrono::microseconds kPauseLook{500};
 /// Kernels of fewer blocks are not worth to know what their empty blocks cost.
 constexpr uint64_t kManyBlocks = 64;
 
@@ -55,6 +57,10 @@ void Turns::OnUnitOver() {
 
 bool Turns::MayRun(Turn& turn, bool* late) {
   *late = false;
+  if (turn.pause != nullptr) {
+    if (driver_->cuEventQuery(turn.pause->native()) != CUDA_ERROR_NOT_READY) return true;
+    return turn.late = std::chrono::steady_clock::now() - turn.since > kPatience;
+  }
   if (turn.under_way->load(std::memory_order_relaxed) >= kUnderWay) return false;
   std::erase_if(turn.before, [&](const std::shared_ptr<StreamState>& stream) {
     return driver_->cuStreamQuery(stream->native()) != CUDA_ERROR_NOT_READY;
@@ -133,7 +139,7 @@ bool Turns::Try(std::list<std::unique_ptr<Turn>>& turns) {
     bool late = false;
     if (driver_->cuCtxSetCurrent(turn.timers->context()) == CUDA_SUCCESS) current_ = turn.timers->context();
     if (!MayRun(turn, &late)) continue;
-    const bool over = Step(turn, late);
+    const bool over = turn.pause != nullptr || Step(turn, late);
     std::unique_ptr<Turn> taken = std::move(*at);
     turns.erase(at);
     if (!over) {
@@ -170,8 +176,10 @@ void Turns::Thread() {
       } else if (!something()) {
         const bool looks =
             std::any_of(turns.begin(), turns.end(), [](const auto& turn) { return !turn->before.empty(); });
-        if (looks) {
-          changed_.wait_for(lock, kLook, something);
+        const bool pauses =
+            std::any_of(turns.begin(), turns.end(), [](const auto& turn) { return turn->pause != nullptr; });
+        if (looks || pauses) {
+          changed_.wait_for(lock, looks ? kLook : kPauseLook, something);
         } else {
           changed_.wait(lock, something);
         }

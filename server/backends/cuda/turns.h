@@ -10,6 +10,9 @@
 // driver as it is, so that streams which wait for each other in ways that only the guest knows go on; its time is
 // charged when it is over.
 //
+// Alone, a launch only comes here when its stream is too far ahead of the device (server/worker/open_flight.h). It is
+// not run here: it waits, with the same patience, and is then the executor's again.
+//
 // Who runs what
 //   executor      Add(), TakeOver(). Hears through `wake` that launches are over.
 //   turns' thread takes the launches in turn, one part each; waits in the gate. Started with the first.
@@ -47,6 +50,9 @@ struct Turn {
   uint64_t next_block = 0;                     ///< Of a sliced one.
   /// These must be idle before it may run.
   std::vector<std::shared_ptr<StreamState>> before;
+  /// Not null: it only waits for this event, and is not run here; it runs ahead of the device (OpenFlight).
+  std::shared_ptr<const PooledEvent> pause;
+  bool late = false;  ///< It waited for kPatience.
   std::chrono::steady_clock::time_point since;
   std::shared_ptr<std::atomic<uint32_t>> under_way = std::make_shared<std::atomic<uint32_t>>(0);
   std::vector<wire::Id> events;  ///< That the launch records.

@@ -65,18 +65,6 @@ CUresult Units::Run(Unit unit, CUstream stream, const std::function<CUresult()>&
   return CUDA_SUCCESS;
 }
 
-uint64_t Units::Between(CUevent begin, CUevent end) const {
-  float milliseconds = 0;
-  CUresult result = CUDA_ERROR_NOT_SUPPORTED;
-  if (driver_->cuEventElapsedTime != nullptr) {
-    result = driver_->cuEventElapsedTime(&milliseconds, begin, end);
-  } else if (driver_->ElapsedTimeV1 != nullptr) {
-    result = driver_->ElapsedTimeV1(&milliseconds, begin, end);
-  }
-  return result == CUDA_SUCCESS && milliseconds > 0 ? static_cast<uint64_t>(static_cast<double>(milliseconds) * 1e6)
-                                                    : 0;
-}
-
 void Units::Finish(Unit& unit) {
   CUresult result = CUDA_SUCCESS;
   for (int i = 0; i < kLooks; ++i) {
@@ -87,10 +75,10 @@ void Units::Finish(Unit& unit) {
   if (result == CUDA_SUCCESS || result == CUDA_ERROR_NOT_READY) result = driver_->cuEventSynchronize(unit.end);
   const uint64_t now = TraceRing::Now();
   const bool good = result == CUDA_SUCCESS;
-  const uint64_t length = good ? Between(unit.begin, unit.end) : 0;
+  const uint64_t length = good ? ElapsedNs(*driver_, unit.begin, unit.end) : 0;
   // Units of two streams may overlap. What was billed already is not billed again.
   uint64_t bill = length;
-  if (good && last_.timers == unit.timers) bill = std::min(length, Between(last_.end, unit.end));
+  if (good && last_.timers == unit.timers) bill = std::min(length, ElapsedNs(*driver_, last_.end, unit.end));
   if (unit.entered) gate_->Leave(unit.estimate, bill);
   if (unit.late && owed_) owed_(bill);
   if (unit.kernel != nullptr && length != 0) {

@@ -69,8 +69,6 @@ class Units {
  private:
   void Thread();
   void Finish(Unit& unit);
-  /// Nanoseconds between two events; 0 when the driver does not tell.
-  uint64_t Between(CUevent begin, CUevent end) const;
   void GiveUp(Unit& unit);
   void Save();
 

@@ -37,6 +37,12 @@ void EventPool::Retire() {
   free_.clear();
 }
 
+std::shared_ptr<const PooledEvent> PooledEvent::Take(const std::shared_ptr<EventPool>& pool) {
+  CUevent event = nullptr;
+  if (pool->Take(&event) != CUDA_SUCCESS) return nullptr;
+  return std::shared_ptr<const PooledEvent>(new PooledEvent(pool, event));
+}
+
 Waits::~Waits() {
   std::vector<Lane*> lanes;
   {
@@ -122,12 +128,16 @@ CUresult Waits::After(StreamLane* where, CUstream stream, const std::shared_ptr<
   return CUDA_SUCCESS;
 }
 
-void Waits::OnEvent(CUcontext context, CUevent event, std::shared_ptr<void> owner, Done done) {
+void Waits::OnEvent(CUcontext context, CUevent event, std::shared_ptr<const void> owner, Done done, StreamLane* where) {
   Job job;
   job.context = context;
   job.event = event;
   job.owner = std::move(owner);
   job.done = std::move(done);
+  if (where != nullptr) {
+    if (where->lane == nullptr) where->lane = Acquire();
+    return Submit(*where->lane, std::move(job));
+  }
   job.borrowed = Acquire();
   Lane& lane = *job.borrowed;
   Submit(lane, std::move(job));

@@ -53,6 +53,23 @@ class EventPool {
   std::vector<CUevent> free_;
 };
 
+/// An event that goes back to its pool with its last owner.
+class PooledEvent {
+ public:
+  /// Null when the driver makes none. On a thread whose current context is the pool's.
+  static std::shared_ptr<const PooledEvent> Take(const std::shared_ptr<EventPool>& pool);
+  ~PooledEvent() { pool_->Return(event_); }
+  PooledEvent(const PooledEvent&) = delete;
+  PooledEvent& operator=(const PooledEvent&) = delete;
+  CUevent native() const { return event_; }
+
+ private:
+  PooledEvent(std::shared_ptr<EventPool> pool, CUevent event) : pool_(std::move(pool)), event_(event) {}
+
+  const std::shared_ptr<EventPool> pool_;
+  const CUevent event_;
+};
+
 class Waits {
  public:
   static constexpr size_t kMaxLanes = 64;
@@ -76,8 +93,9 @@ class Waits {
   /// Runs done(result) once everything that is in the stream now is over. The stream's context is current. An error: it
   /// could not be enqueued, and `done` will not run.
   CUresult After(StreamLane* where, CUstream stream, const std::shared_ptr<EventPool>& events, bool lands, Done done);
-  /// The same for an event of the guest's, which `owner` keeps alive.
-  void OnEvent(CUcontext context, CUevent event, std::shared_ptr<void> owner, Done done);
+  /// The same for an event that was recorded, which `owner` keeps alive. `where`: null: on a lane that it borrows.
+  void OnEvent(CUcontext context, CUevent event, std::shared_ptr<const void> owner, Done done,
+               StreamLane* where = nullptr);
   /// Runs `function` on a lane, after the data that landed before.
   void Post(std::function<void()> function);
 
@@ -91,7 +109,7 @@ class Waits {
     CUcontext context = nullptr;
     CUevent event = nullptr;            ///< Null: nothing to wait for.
     std::shared_ptr<EventPool> events;  ///< Where the event goes back to; null: not ours.
-    std::shared_ptr<void> owner;
+    std::shared_ptr<const void> owner;
     bool lands = false;
     uint64_t ticket = 0;
     LaneHandle borrowed;  ///< Given back when the job is over.

@@ -20,6 +20,7 @@ class TestGate final : public LaunchGate {
  public:
   bool BeginOpen() override { return alone; }
   void SetDrain(std::function<void()> drain_function) override { drain = std::move(drain_function); }
+  uint64_t OpenCapNs() const override { return 10'000'000; }
   uint64_t UnitNs() const override { return alone ? 0 : 1'000'000; }
   uint32_t Tenants() const override { return 2; }
   bool TryEnter(uint64_t) override {
@@ -37,6 +38,7 @@ class TestGate final : public LaunchGate {
     return true;
   }
   void Leave(uint64_t, uint64_t) override { ++left; }
+  void Charge(uint64_t) override { ++charged; }
   void Cancel() override {
     const std::lock_guard<std::mutex> lock(mutex_);
     cancelled_ = true;
@@ -49,7 +51,7 @@ class TestGate final : public LaunchGate {
   }
 
   std::atomic<bool> alone{false};
-  std::atomic<int> asked{0}, entered{0}, left{0};
+  std::atomic<int> asked{0}, entered{0}, left{0}, charged{0};
   std::function<void()> drain;
 
  private:
@@ -336,6 +338,97 @@ TEST_F(CudaGated, TheGateLearnsWhenWhatRanUnaskedIsOver) {
   session.driver.Unblock();
   while (!drained) session.backend->Resume();
   thread.join();
+}
+
+TEST_F(CudaGated, ADrainTellsThatTheDeviceGoesOn) {
+  gate.alone = true;
+  Clear(a, one);
+  const wire::Id block = session.NewFunction(module, "block");
+  EXPECT_EQ(session.Launch(context, one, block), 0);
+  EXPECT_EQ(Add(a, 5, one), 0);
+  std::atomic<bool> drained{false};
+  std::thread thread([&] {
+    gate.drain();
+    drained = true;
+  });
+  for (int i = 0; i < 20; ++i) {
+    session.backend->Resume();
+    std::this_thread::yield();
+  }
+  EXPECT_EQ(gate.charged, 0);
+  session.driver.Unblock();
+  while (!drained) session.backend->Resume();
+  thread.join();
+  EXPECT_EQ(gate.charged, 2);  // Of each launch that it saw end.
+}
+
+TEST_F(CudaGated, AloneALaunchWaitsWhileMuchIsUnderWay) {
+  gate.alone = true;
+  Clear(a, one);
+  const wire::Id block = session.NewFunction(module, "block");
+  EXPECT_EQ(session.Launch(context, one, block), 0);
+  EXPECT_EQ(Add(a, 5, one), 0);
+  EXPECT_FALSE(session.last().deferred);
+  // Of kernels that are not known yet two may be under way.
+  EXPECT_EQ(Add(a, 6, one), 0);
+  EXPECT_TRUE(session.last().deferred);
+  const uint64_t read = StartRead(a, one);
+  EXPECT_TRUE(session.last().deferred);
+  // Others go on.
+  Clear(b, two);
+  EXPECT_EQ(Add(b, 1, two), 0);
+  EXPECT_FALSE(session.last().deferred);
+  EXPECT_EQ(Value(StartRead(b, two)), 1u);
+  EXPECT_FALSE(session.Answered(read));
+  session.driver.Unblock();
+  EXPECT_EQ(Value(read), 11u);
+  EXPECT_EQ(gate.asked, 0);
+}
+
+TEST_F(CudaGated, WhatWaitedAloneAsksWhenSomebodyCame) {
+  gate.alone = true;
+  Clear(a, one);
+  const wire::Id block = session.NewFunction(module, "block");
+  EXPECT_EQ(session.Launch(context, one, block), 0);
+  EXPECT_EQ(Add(a, 5, one), 0);
+  EXPECT_EQ(Add(a, 6, one), 0);
+  EXPECT_TRUE(session.last().deferred);
+  gate.Shut(true);
+  gate.alone = false;
+  std::atomic<bool> drained{false};
+  std::thread thread([&] {
+    gate.drain();
+    drained = true;
+  });
+  session.driver.Unblock();
+  // What waits is no part of what is drained.
+  while (!drained) session.backend->Resume();
+  thread.join();
+  const uint64_t read = StartRead(a, one);
+  EXPECT_TRUE(session.last().deferred);
+  EXPECT_EQ(gate.entered, 0);
+  gate.Shut(false);
+  EXPECT_EQ(Value(read), 11u);
+  EXPECT_EQ(gate.entered, 1);
+  ExpectAllLeft();
+}
+
+TEST_F(CudaGated, ALaunchBehindWhatNeverEndsWaitsNoLongerThanOthers) {
+  // Kernels that wait for what the guest does elsewhere, behind what concerns everything.
+  gate.alone = true;
+  Clear(a, one);
+  const wire::Id block = session.NewFunction(module, "block");
+  EXPECT_EQ(session.Launch(context, one, block), 0);
+  EXPECT_EQ(session.Launch(context, one, block), 0);
+  EXPECT_EQ(Add(a, 3, one), 0);
+  EXPECT_TRUE(session.last().deferred);
+  cuda::SetContextFlags flags;
+  flags.context = context;
+  session.Do(flags);
+  EXPECT_TRUE(session.last().deferred);
+  EXPECT_EQ(Value(StartRead(a, two)), 0u);
+  session.driver.Unblock();
+  EXPECT_EQ(Value(StartRead(a, one)), 3u);
 }
 
 TEST_F(CudaGated, WhoListensHearsOfKernelsAlsoWhenNobodyElseIsThere) {

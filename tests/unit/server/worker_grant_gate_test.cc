@@ -100,6 +100,18 @@ TEST_F(GrantGateTest, AloneAllLaunchesAreOnePiece) {
   EXPECT_TRUE(door_->HasWork());
 }
 
+TEST_F(GrantGateTest, TheBoundOfWhoIsAloneIsThatOfItsGrant) {
+  LetDrain();
+  EXPECT_EQ(gate_->OpenCapNs(), GrantGate::kDefaultOpenCapNs);
+  door_->Give({Grant::Kind::kOpen, ++epoch_, 0, 7'000'000, LaunchGate::kWhole});
+  ASSERT_TRUE(Launch());
+  EXPECT_EQ(gate_->OpenCapNs(), 7'000'000u);
+  door_->Revoke();
+  AwaitDrained();
+  Slice(5000);  // Not that of a slice.
+  EXPECT_EQ(gate_->OpenCapNs(), GrantGate::kDefaultOpenCapNs);
+}
+
 TEST_F(GrantGateTest, ADrainFreesTheDevice) {
   Open();
   ASSERT_TRUE(Launch());

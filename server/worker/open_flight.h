@@ -1,0 +1,163 @@
+// SPDX-License-Identifier: Apache-2.0
+// How far a session that is alone may run ahead of the device, so that the first wait of a newcomer is bounded.
+//
+// What a lone session launches is not asked for and not measured one by one. Instead a *mark* (an event of the driver)
+// is put behind a launch now and then, at most every 128 launches, and no more often than each eighth of the bound.
+// What lies between two marks that were passed tells how long the kernels in there take; with that, what is behind the
+// mark that was passed last can be estimated. When it is more than the bound, the next launch waits (how, is the
+// backend's affair) until about half of it is over, so the device never runs dry. Two launches may always be under way.
+//
+// Marks that were not passed yet also say, when somebody else comes, that the device goes on (LaunchGate::Charge).
+#ifndef HAWSER_SERVER_WORKER_OPEN_FLIGHT_H_
+#define HAWSER_SERVER_WORKER_OPEN_FLIGHT_H_
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <utility>
+#include <vector>
+
+namespace hawser::server {
+
+/// What a lone session knows of a kernel's speed. One thread.
+class OpenSpeed {
+ public:
+  bool known() const { return ns_per_item_ > 0; }
+  double ns_per_item() const { return ns_per_item_; }
+  void Set(double ns_per_item) { ns_per_item_ = ns_per_item; }
+
+ private:
+  double ns_per_item_ = 0;
+};
+
+/// What one queue (or stream) has been given. `Mark`: a handle of an event; copyable. One thread.
+template <typename Mark>
+class OpenFlight {
+ public:
+  /// The bound, until Put() says another.
+  static constexpr uint64_t kDefaultCapNs = 10'000'000;
+  /// Launches without a mark.
+  static constexpr uint32_t kMostUnmarked = 128;
+  /// Marks within the bound.
+  static constexpr uint32_t kMarks = 8;
+
+  /// The launch path: the next launch should wait: Look(), and if this is still so, until ResumeAt() is passed.
+  bool full() const { return flying_ns_ >= cap_ns_ && flying_ >= 2; }
+
+  /// The launch path: `items` of this kernel were launched. True: put a mark behind it, now.
+  bool Add(const OpenSpeed& kernel, uint64_t items) {
+    // Of what is not known two are under way at a time.
+    const double ns = kernel.known() ? kernel.ns_per_item() * static_cast<double>(items) : cap_ns_ / 2;
+    flying_ns_ += ns;
+    ++flying_;
+    last_.estimate_ns += ns;
+    last_.kernel_ns = ns;
+    ++last_.launches;
+    return last_.estimate_ns * kMarks >= cap_ns_ || last_.launches >= kMostUnmarked;
+  }
+
+  /// The mark that Add() asked for, for the launch that it was told. Look() before. `cap_ns`: the bound.
+  void Put(Mark mark, std::shared_ptr<OpenSpeed> kernel, uint64_t items, uint64_t cap_ns) {
+    cap_ns_ = static_cast<double>(cap_ns);
+    last_.mark = std::move(mark);
+    last_.was_known = kernel->known();
+    last_.kernel = std::move(kernel);
+    last_.items = std::max<uint64_t>(1, items);
+    last_.busy = !segments_.empty();
+    segments_.push_back(std::exchange(last_, Segment()));
+  }
+
+  /// Takes away what is over. `passed(mark)`: whether it was passed. `between(one, other)`: nanoseconds on the device
+  /// between two marks that were; 0: not known.
+  template <typename IsPassed, typename Between>
+  void Look(IsPassed&& passed, Between&& between) {
+    while (!segments_.empty() && passed(segments_.front().mark)) {
+      Segment over = std::move(segments_.front());
+      segments_.pop_front();
+      flying_ -= over.launches;
+      if (has_passed_) Learn(over, static_cast<double>(between(passed_, over.mark)));
+      passed_ = std::move(over.mark);
+      has_passed_ = true;
+      flying_ns_ = last_.estimate_ns;  // Added up anew, so that no rounding is carried along.
+      for (const Segment& left : segments_) flying_ns_ += left.estimate_ns;
+    }
+  }
+
+  /// The mark at which the next launch may go on; there is one while full().
+  const Mark& ResumeAt() const {
+    // Something stays behind it, if there is something.
+    size_t at = 0, end = segments_.size();
+    if (last_.launches == 0 && end > 1) --end;
+    double left = flying_ns_ - segments_[0].estimate_ns;
+    while (at + 1 < end && left > cap_ns_ / 2) left -= segments_[++at].estimate_ns;
+    return segments_[at].mark;
+  }
+  bool has_marks() const { return !segments_.empty(); }
+
+  /// Begins anew; gives the marks that were not seen passed, in order.
+  std::vector<Mark> Take() {
+    std::vector<Mark> marks;
+    for (Segment& segment : segments_) marks.push_back(std::move(segment.mark));
+    segments_.clear();
+    last_ = Segment();
+    passed_ = Mark();
+    has_passed_ = false;
+    flying_ns_ = 0;
+    flying_ = 0;
+    return marks;
+  }
+
+ private:
+  /// Launches up to a mark; the last of them is a `kernel`'s.
+  struct Segment {
+    Mark mark{};
+    std::shared_ptr<OpenSpeed> kernel;
+    uint64_t items = 0;
+    uint32_t launches = 0;
+    double kernel_ns = 0;    ///< The last one's estimate.
+    double estimate_ns = 0;  ///< Of all.
+    bool was_known = false;
+    bool busy = false;  ///< The device had not passed the mark before when all of this was launched.
+  };
+
+  void Learn(const Segment& segment, double measured_ns) {
+    if (measured_ns <= 0) return;
+    const auto items = static_cast<double>(segment.items);
+    if (!segment.was_known) {
+      // The only one in there, as each such one gets a mark.
+      const double others = segment.estimate_ns - segment.kernel_ns;
+      const double rate = std::max(measured_ns - others, measured_ns / 100) / items;
+      if (segment.busy || !segment.kernel->known() || rate < segment.kernel->ns_per_item()) segment.kernel->Set(rate);
+      return;
+    }
+    // The device may have idled in between.
+    if (!segment.busy && measured_ns >= segment.estimate_ns) return;
+    // Which of several kernels it was is not known; their sum is what counts.
+    const double factor = measured_ns / segment.estimate_ns;
+    const double learnt = segment.launches == 1 ? factor : std::clamp(factor, 0.25, 4.0);
+    segment.kernel->Set(segment.kernel_ns / items * learnt);
+    if (factor > 0.5 && factor < 2) return;
+    // Then what came behind it, with the same estimates, takes as much longer.
+    const auto correct = [&](Segment& one) {
+      if (one.kernel != nullptr && !one.was_known) return;
+      one.estimate_ns *= factor;
+      one.kernel_ns *= factor;
+    };
+    for (Segment& one : segments_) correct(one);
+    correct(last_);
+  }
+
+  double cap_ns_ = kDefaultCapNs;
+  double flying_ns_ = 0;  ///< Not seen end.
+  uint32_t flying_ = 0;
+  Segment last_;  ///< Behind the last mark.
+  std::deque<Segment> segments_;
+  Mark passed_{};  ///< The latest that was passed.
+  bool has_passed_ = false;
+};
+
+}  // namespace hawser::server
+
+#endif  // HAWSER_SERVER_WORKER_OPEN_FLIGHT_H_

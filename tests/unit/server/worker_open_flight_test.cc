@@ -1,0 +1,156 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <gtest/gtest.h>
+
+#include <deque>
+#include <memory>
+#include <vector>
+
+#include "server/worker/open_flight.h"
+
+namespace hawser::server {
+namespace {
+
+constexpr uint64_t kCap = 8'000'000;
+
+/// A device in virtual time that runs one launch after the other. A mark is when it is passed.
+class Device {
+ public:
+  explicit Device(uint64_t cap = kCap) : cap_(cap) {}
+
+  struct Kernel {
+    double ns_per_item;
+    std::shared_ptr<OpenSpeed> speed = std::make_shared<OpenSpeed>();
+  };
+
+  void Look() {
+    flight.Look([&](uint64_t mark) { return mark <= now; }, [](uint64_t one, uint64_t other) { return other - one; });
+  }
+  /// As a backend does it: waits where it must.
+  void Launch(Kernel& kernel, uint64_t items) {
+    if (flight.full()) Look();
+    while (flight.full()) {
+      const uint64_t at = flight.ResumeAt();
+      ASSERT_GT(at, now);
+      now = at;
+      ++pauses;
+      if (now == free_at) ++dry;
+      Look();
+    }
+    free_at = std::max(free_at, now) + static_cast<uint64_t>(kernel.ns_per_item * static_cast<double>(items));
+    longest = std::max(longest, free_at - now);
+    if (flight.Add(*kernel.speed, items)) {
+      ++marks;
+      Look();
+      flight.Put(free_at, kernel.speed, items, cap_);
+    }
+    now += host_ns;
+  }
+
+  OpenFlight<uint64_t> flight;
+  uint64_t now = 1, free_at = 0, host_ns = 1000, longest = 0;
+  int pauses = 0, marks = 0, dry = 0;
+
+ private:
+  const uint64_t cap_;
+};
+
+TEST(OpenFlight, BoundsWhatIsUnderWay) {
+  Device device;
+  Device::Kernel kernel{10};
+  for (int i = 0; i < 100'000; ++i) device.Launch(kernel, 1000);  // 10 us each, ten times as fast as the device.
+  EXPECT_LE(device.longest, kCap + kCap / 8 + 10'000);
+  EXPECT_GT(device.longest, kCap / 2);
+  EXPECT_EQ(device.dry, 0);
+  EXPECT_LT(device.marks, 100'000 / 90);
+  // Half of the bound each time.
+  EXPECT_LT(device.pauses, 400);
+}
+
+TEST(OpenFlight, LongKernelsAreTwoAtATime) {
+  Device device;
+  Device::Kernel kernel{1e5};
+  for (int i = 0; i < 50; ++i) device.Launch(kernel, 1000);  // 100 ms.
+  EXPECT_LE(device.longest, 200'000'000u);
+  EXPECT_EQ(device.dry, 0);
+}
+
+TEST(OpenFlight, AKernelIsKnownAfterTwoLaunches) {
+  Device device;
+  Device::Kernel fast{1}, slow{1000};
+  for (int i = 0; i < 10'000; ++i) device.Launch(fast, 1000);  // 1 us.
+  device.longest = 0;
+  for (int i = 0; i < 100; ++i) device.Launch(slow, 2000);  // 2 ms.
+  EXPECT_NEAR(slow.speed->ns_per_item(), 1000, 1);
+  EXPECT_LE(device.longest, kCap + 2 * 2'000'000);
+}
+
+TEST(OpenFlight, KernelsOfAllLengthsTogetherKeepTheBound) {
+  Device device;
+  std::vector<Device::Kernel> kernels{{1}, {50}, {700}, {2}};
+  for (uint64_t i = 0; i < 40'000; ++i) device.Launch(kernels[i * 7 % kernels.size()], 1000 + i % 3 * 500);
+  EXPECT_LE(device.longest, kCap * 3 / 2);
+  EXPECT_EQ(device.dry, 0);
+}
+
+TEST(OpenFlight, FollowsAKernelThatBecomesLonger) {
+  Device device;
+  Device::Kernel kernel{1};
+  for (int i = 0; i < 10'000; ++i) device.Launch(kernel, 1000);
+  kernel.ns_per_item = 100;
+  for (int i = 0; i < 10'000; ++i) device.Launch(kernel, 1000);
+  device.longest = 0;
+  for (int i = 0; i < 1'000; ++i) device.Launch(kernel, 1000);
+  EXPECT_LE(device.longest, kCap * 3 / 2);
+  EXPECT_NEAR(kernel.speed->ns_per_item(), 100, 1);
+}
+
+TEST(OpenFlight, WhoWaitsForTheDeviceNeverPauses) {
+  Device device;
+  Device::Kernel kernel{10};
+  for (int i = 0; i < 10'000; ++i) {
+    device.Launch(kernel, 1000);
+    device.now = std::max(device.now, device.free_at) + 50'000;
+  }
+  EXPECT_EQ(device.pauses, 0);
+  EXPECT_LT(device.marks, 1000);
+}
+
+TEST(OpenFlight, APauseOfTheProgramIsSoonForgotten) {
+  Device device;
+  Device::Kernel kernel{1000};
+  device.Launch(kernel, 1000);  // 1 ms.
+  device.now += 2'000'000'000;
+  device.Launch(kernel, 1000);
+  device.now += 2'000'000'000;
+  // All that is known is that it takes two seconds at most.
+  for (int i = 0; i < 6; ++i) device.Launch(kernel, 1000);
+  EXPECT_NEAR(kernel.speed->ns_per_item(), 1000, 1);
+  EXPECT_LE(device.pauses, 3);
+}
+
+TEST(OpenFlight, WithoutABoundThereAreMarksAllTheSame) {
+  Device device(UINT64_MAX);
+  Device::Kernel kernel{10};
+  for (int i = 0; i < 10'000; ++i) device.Launch(kernel, 1000);
+  EXPECT_LE(device.pauses, 1);  // The first launches do not know of that.
+  EXPECT_GE(device.marks, 10'000 / 128);
+  EXPECT_TRUE(device.flight.has_marks());
+}
+
+TEST(OpenFlight, TakeBeginsAnew) {
+  OpenFlight<int> flight;
+  const auto kernel = std::make_shared<OpenSpeed>();
+  for (int i = 1; i <= 2; ++i) {
+    ASSERT_FALSE(flight.full());
+    ASSERT_TRUE(flight.Add(*kernel, 1));
+    flight.Put(i, kernel, 1, kCap);
+  }
+  EXPECT_TRUE(flight.full());
+  EXPECT_EQ(flight.ResumeAt(), 1);
+  EXPECT_EQ(flight.Take(), (std::vector<int>{1, 2}));
+  EXPECT_FALSE(flight.full());
+  EXPECT_FALSE(flight.has_marks());
+}
+
+}  // namespace
+}  // namespace hawser::server
