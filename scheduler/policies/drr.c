@@ -1,20 +1,29 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* drr: deficit round robin (Shreedhar and Varghese 1995). Each in turn may use a quantum by weight; what it used too
  * much is taken from its next turns. Cheap and exact over time, less even over short times than fair. It suits the copy
- * link, where the host counts bytes for nanoseconds. Settings: quantum_us (2000; for weight 100), unit_us (0: the
- * host's). */
+ * link, where the host counts bytes for nanoseconds.
+ *
+ * Anticipation: between two pieces or requests a tenant has no work for a moment. Without more ado it would lose the
+ * rest of its turn each time, or its turn: then turns count and not weights. So whoever has just become idle keeps its
+ * place for a moment, and the device waits when it is its turn, unless it came back too late the last three times.
+ *
+ * Settings: quantum_us (2000; for weight 100), unit_us (0: the host's), anticipation_us (100). */
 #include "scheduler/policies/settings.h"
+
+enum { drr_patience = 3 };
 
 typedef struct drr {
   const hawser_host* host;
-  uint64_t quantum_ns, unit_ns;
+  uint64_t quantum_ns, unit_ns, anticipation_ns;
   hawser_tenant* turn; /* whose turn it is; NULL: nobody's */
 } drr;
 
 typedef struct drr_tenant {
   int64_t deficit_ns; /* what it may still use */
   uint64_t weight;
+  uint64_t idle_since;
   uint32_t has_work;
+  uint32_t late; /* came back after more than the anticipation, so many times in a row */
 } drr_tenant;
 
 static drr_tenant* drr_of(const drr* self, hawser_tenant* t) { return self->host->priv(self->host->ctx, t); }
@@ -30,6 +39,7 @@ static int drr_init(const hawser_host* host, void** state) {
   self->host = host;
   self->quantum_ns = hawser_setting_us(host, "quantum_us", 2000000u);
   self->unit_ns = hawser_setting_us(host, "unit_us", 0);
+  self->anticipation_ns = hawser_setting_us(host, "anticipation_us", 100000u);
   *state = self;
   return 0;
 }
@@ -50,38 +60,67 @@ static void drr_tenant_del(void* state, hawser_tenant* t) {
   if (self->turn == t) self->turn = NULL;
 }
 
-static void drr_runnable(void* state, hawser_tenant* t) { drr_of(state, t)->has_work = 1; }
-
-static void drr_idle(void* state, hawser_tenant* t) {
-  drr_tenant* tenant = drr_of(state, t);
-  tenant->has_work = 0;
+static void drr_runnable(void* state, hawser_tenant* t) {
+  drr* self = state;
+  drr_tenant* tenant = drr_of(self, t);
+  tenant->has_work = 1;
+  if (tenant->idle_since == 0) return;
+  if (self->host->now_ns(self->host->ctx) - tenant->idle_since <= self->anticipation_ns) {
+    tenant->late = 0;
+    return;
+  }
+  if (tenant->late < drr_patience) ++tenant->late;
   if (tenant->deficit_ns > 0) tenant->deficit_ns = 0; /* nobody saves up */
 }
 
-/* The next with work after `t` in the order in which tenants came, from the beginning after the end. */
-static hawser_tenant* drr_after(const drr* self, hawser_tenant* t) {
+static void drr_idle(void* state, hawser_tenant* t) {
+  drr* self = state;
+  drr_tenant* tenant = drr_of(self, t);
+  tenant->has_work = 0;
+  tenant->idle_since = self->host->now_ns(self->host->ctx);
+}
+
+/* Has work, or is likely to have some at once. */
+static int drr_is_there(const drr* self, const drr_tenant* tenant, uint64_t now) {
+  if (tenant->has_work) return 1;
+  return tenant->idle_since != 0 && tenant->late < drr_patience && now - tenant->idle_since < self->anticipation_ns;
+}
+
+/* The next who is there after `t` in the order in which tenants came, from the beginning after the end. */
+static hawser_tenant* drr_after(const drr* self, hawser_tenant* t, uint64_t now) {
   const hawser_host* host = self->host;
   for (hawser_tenant* i = t != NULL ? host->next_tenant(host->ctx, t) : NULL; i != NULL;
        i = host->next_tenant(host->ctx, i)) {
-    if (drr_of(self, i)->has_work) return i;
+    if (drr_is_there(self, drr_of(self, i), now)) return i;
   }
-  return host->next_runnable(host->ctx, NULL);
+  for (hawser_tenant* i = host->next_tenant(host->ctx, NULL); i != NULL; i = host->next_tenant(host->ctx, i)) {
+    if (drr_is_there(self, drr_of(self, i), now)) return i;
+  }
+  return NULL;
 }
 
-static int drr_decide(drr* self, hawser_tenant* t, hawser_decision* out) {
+static int drr_decide(drr* self, hawser_tenant* t, uint64_t now, hawser_decision* out) {
+  const drr_tenant* tenant = drr_of(self, t);
   self->turn = t;
+  if (!tenant->has_work) {
+    out->wait_ns = tenant->idle_since + self->anticipation_ns - now;
+    return HAWSER_SELECT_WAIT;
+  }
   out->who = t;
-  out->slice_ns = (uint64_t)drr_of(self, t)->deficit_ns;
+  out->slice_ns = (uint64_t)tenant->deficit_ns;
   out->unit_ns = self->unit_ns;
+  out->linger_ns = tenant->late < drr_patience ? self->anticipation_ns : 0;
   return HAWSER_SELECT_DECIDED;
 }
 
 static int drr_select(void* state, hawser_decision* out) {
   drr* self = state;
-  if (self->turn != NULL && drr_of(self, self->turn)->has_work && drr_of(self, self->turn)->deficit_ns > 0) {
-    return drr_decide(self, self->turn, out);
+  const uint64_t now = self->host->now_ns(self->host->ctx);
+  if (self->turn != NULL) {
+    const drr_tenant* tenant = drr_of(self, self->turn);
+    if (tenant->deficit_ns > 0 && drr_is_there(self, tenant, now)) return drr_decide(self, self->turn, now, out);
   }
-  hawser_tenant* first = drr_after(self, self->turn);
+  hawser_tenant* first = drr_after(self, self->turn, now);
   if (first == NULL) return -1;
   for (int pass = 0; pass < 2; ++pass) {
     hawser_tenant* t = first;
@@ -89,15 +128,15 @@ static int drr_select(void* state, hawser_decision* out) {
     do {
       drr_tenant* tenant = drr_of(self, t);
       tenant->deficit_ns += drr_quantum(self, tenant);
-      if (tenant->deficit_ns > 0) return drr_decide(self, t, out);
+      if (tenant->deficit_ns > 0) return drr_decide(self, t, now, out);
       const int64_t missing = -tenant->deficit_ns / drr_quantum(self, tenant);
       if (missing < rounds) rounds = missing;
-      t = drr_after(self, t);
+      t = drr_after(self, t, now);
     } while (t != first);
-    for (t = self->host->next_runnable(self->host->ctx, NULL); t != NULL;
-         t = self->host->next_runnable(self->host->ctx, t)) {
+    do {
       drr_of(self, t)->deficit_ns += rounds * drr_quantum(self, drr_of(self, t));
-    }
+      t = drr_after(self, t, now);
+    } while (t != first);
   }
   return -1;
 }

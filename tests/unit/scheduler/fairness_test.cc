@@ -156,6 +156,32 @@ TEST(Weights, AreSharesWithinOnePoint) {
   EXPECT_LE(ten_seconds.share_error_max, 0.005);  // 1:9 within 5 %.
 }
 
+// As a server's workers are: between two pieces there is a moment without work. Turns must not be counted instead of
+// time then.
+TEST(Weights, AreSharesAlsoOfWhoIsBrieflyIdle) {
+  for (const char* policy : {"fair", "drr"}) {
+    for (const uint32_t low : {10u, 20u, 30u}) {
+      for (const uint64_t length_us : {500u, 1500u, 7000u}) {
+        Scenario scenario =
+            TwoOrMore({Backlogged("low", low, length_us, 500), Backlogged("high", 100 - low, length_us, 500)});
+        scenario.handoff_ns = 10'000;
+        for (SimClient& client : scenario.clients) client.think_ns = 40'000;
+        const Played played = Play(scenario, policy);
+        EXPECT_NEAR(played.metrics.tenants[0].share, low / 100.0, 0.001) << low << ", " << length_us << ", " << policy;
+      }
+    }
+  }
+}
+
+TEST(Weights, NobodyWaitsLongForWhoStaysAway) {
+  // Comes back much later than drr waits: after three times it waits no more.
+  Scenario scenario = TwoOrMore({Backlogged("steady", 50, 5000, 500), Backlogged("away", 50, 500, 500)});
+  scenario.clients[0].depth = 2;
+  scenario.clients[1].think_ns = 2'000'000;
+  const Played played = Play(scenario, "drr");
+  EXPECT_LT(played.metrics.idle_with_work, 0.001);
+}
+
 TEST(Weights, SplitCreditsBySlicesToo) {
   Scenario scenario = Load("weights-30-70");
   scenario.settings["unit_us"] = "500";
