@@ -152,7 +152,8 @@ typedef struct hawser_host {
   hawser_tenant* (*next_runnable)(void* ctx, hawser_tenant* prev);
   /* Asks for the device back, if this tenant has it. select() follows when what is in flight has ended. */
   void (*revoke)(void* ctx, hawser_tenant* tenant);
-  /* One timer: on_timer() at or soon after `at_ns`. A later call replaces the earlier; UINT64_MAX: none. */
+  /* One timer: on_timer() at or soon after `at_ns`. A later call replaces the earlier; UINT64_MAX: none. From one
+   * on_timer() to the next at least 250 us pass, because each wakes the scheduler; what is wanted sooner comes then. */
   void (*timer)(void* ctx, uint64_t at_ns);
   /* A setting of the operator's for this policy, as text; NULL: not set. */
   const char* (*cfg)(void* ctx, const char* key);

@@ -26,6 +26,9 @@ namespace {
 
 /// A policy may wait for somebody who is about to come; more than this part of the time is waste.
 constexpr double kMostIdle = 0.10;
+/// Timers a second, on average, that a policy may want sooner than it gets them. One that counts on them works
+/// otherwise than it was meant to.
+constexpr uint64_t kMostHurried = 100;
 
 std::string Percent(double part) { return std::to_string(static_cast<int>(part * 1000) / 10.0).substr(0, 4) + " %"; }
 
@@ -50,6 +53,11 @@ std::vector<std::string> CheckScenario(const Scenario& original, const PolicyLib
   if (metrics.idle_with_work - lost_to_handoffs > kMostIdle) {
     problems.push_back("the device was idle for " + Percent(metrics.idle_with_work) +
                        " of the time although there was work");
+  }
+  const uint64_t hurried = played.hurried_timers * 1'000'000'000 / std::max<uint64_t>(1, played.duration_ns);
+  if (hurried > kMostHurried) {
+    problems.push_back("it wants on_timer() sooner than 250 us after the last one, " + std::to_string(hurried) +
+                       " times a second; it is called later than that");
   }
   uint64_t busy = 0, used = 0, last_end = 0;
   for (const SimInterval& interval : played.busy) {

@@ -277,6 +277,7 @@ void PolicyHost::Advance(uint64_t now_ns) {
   if (now_ns < timer_ns_) return;
   timer_ns_ = UINT64_MAX;
   if (policy_.on_timer == nullptr) return;
+  next_timer_ns_ = now_ns + options_.min_timer_ns;
   {
     Call call(*this, now_ns);
     policy_.on_timer(state_, now_ns);
@@ -526,7 +527,9 @@ void PolicyHost::HostRevoke(void* ctx, hawser_tenant* tenant) { static_cast<Poli
 
 void PolicyHost::HostTimer(void* ctx, uint64_t at_ns) {
   auto* self = static_cast<PolicyHost*>(ctx);
-  self->timer_ns_ = std::max(at_ns, self->now_ns_ + kShortestWaitNs);
+  const uint64_t earliest = std::max(self->now_ns_ + kShortestWaitNs, self->next_timer_ns_);
+  if (at_ns < self->next_timer_ns_ && earliest == self->next_timer_ns_) ++self->hurried_timers_;
+  self->timer_ns_ = std::max(at_ns, earliest);
 }
 
 const char* PolicyHost::HostSetting(void* ctx, const char* key) {

@@ -44,6 +44,7 @@ struct PolicyHostOptions {
   uint64_t default_cap_ns = 1'000'000;  ///< Or the slice, if that is shorter.
   uint64_t max_cap_ns = 20'000'000;
   uint64_t max_wait_ns = 10'000'000;       ///< Of one answer HAWSER_SELECT_WAIT, and of linger.
+  uint64_t min_timer_ns = 250'000;         ///< From one on_timer() to the next.
   uint64_t max_idle_ns = 100'000'000;      ///< Of waits in a row, while somebody has work: more is a stall.
   uint64_t starvation_ns = 1'000'000'000;  ///< 0: no guard. Longer for who has little weight, or had a long grant.
   uint64_t callback_cpu_ns = 200'000;      ///< Processor time of a callback; 0: not measured.
@@ -91,6 +92,8 @@ class PolicyHost {
   void Advance(uint64_t now_ns);
 
   uint64_t timer_ns() const { return timer_ns_; }  ///< UINT64_MAX: none.
+  /// Timers that policies wanted sooner after on_timer() than they get them.
+  uint64_t hurried_timers() const { return hurried_timers_; }
   /// Whom the policy wanted to lose the device during the last calls; null: nobody. Forgets it.
   Tenant* TakeRevoked();
 
@@ -147,6 +150,8 @@ class PolicyHost {
   bool is_fallback_ = false;
   uint64_t now_ns_ = 0;
   uint64_t timer_ns_ = UINT64_MAX;
+  uint64_t next_timer_ns_ = 0;  ///< Not before; each on_timer() wakes the scheduler's thread.
+  uint64_t hurried_timers_ = 0;
   const hawser_tenant* revoked_ = nullptr;
   uint64_t idle_since_ns_ = UINT64_MAX;  ///< Since when the policy has kept the device idle.
   uint64_t last_cpu_ns_ = 0, last_wall_ns_ = 0;

@@ -217,6 +217,7 @@ Result<SimResult> Simulation::Run() {
     out.longest_charge_ns = tenant->longest_charge_ns;
   }
   result_.waited_ns = scheduler_.waited_ns();
+  result_.hurried_timers = scheduler_.policy().hurried_timers();
   result_.asked_settings = scheduler_.policy().asked_settings();
   result_.final_dump = scheduler_.policy().Dump();
   return std::move(result_);

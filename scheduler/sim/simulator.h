@@ -73,10 +73,11 @@ struct SimResult {
   std::vector<SimInterval> open;  ///< A tenant had an open grant.
   std::vector<SimSample> samples;
   std::vector<SimSizing> sizings;
-  uint64_t handoff_ns = 0;   ///< Idle because the device changed hands, or because a decision took time.
-  uint64_t waited_ns = 0;    ///< Idle because the policy wanted to wait, although there was work.
-  uint64_t lingered_ns = 0;  ///< Idle because whoever had the grant had no work, although others had.
-  uint64_t timers = 0;       ///< Times that the scheduler had to be woken by a clock.
+  uint64_t handoff_ns = 0;      ///< Idle because the device changed hands, or because a decision took time.
+  uint64_t waited_ns = 0;       ///< Idle because the policy wanted to wait, although there was work.
+  uint64_t lingered_ns = 0;     ///< Idle because whoever had the grant had no work, although others had.
+  uint64_t timers = 0;          ///< Times that the scheduler had to be woken by a clock.
+  uint64_t hurried_timers = 0;  ///< Timers that the policy wanted sooner after on_timer() than it gets them.
   bool ejected = false;
   std::vector<PolicyEvent> events;
   std::set<std::string> asked_settings;  ///< That the policy looked for.

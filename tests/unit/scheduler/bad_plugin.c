@@ -38,6 +38,7 @@ enum bad {
   BAD_DIE,
   BAD_LOG,
   BAD_DUMP,
+  BAD_HURRY,
   BAD_EARLY
 };
 
@@ -67,6 +68,7 @@ static int bad_init(const hawser_host* host, void** state) {
   const char* last = host->cfg(host->ctx, "die_at");
   self->last = last != NULL ? (unsigned)atoi(last) : 0;
   bad_step(self);
+  if (BAD == BAD_HURRY) host->timer(host->ctx, 1);
   return BAD == BAD_INIT ? -5 : 0;
 }
 
@@ -87,6 +89,11 @@ static hawser_tenant* bad_stage(void* state, hawser_tenant* running) {
 static void bad_runnable(void* state, hawser_tenant* t) {
   (void)t;
   bad_step(state);
+}
+
+static void bad_on_timer(void* state, uint64_t now_ns) {
+  bad_state* self = state;
+  self->host->timer(self->host->ctx, now_ns + 1000);
 }
 
 static void bad_charged(void* state, hawser_tenant* t, uint64_t gpu_ns, uint32_t why) {
@@ -204,6 +211,7 @@ HAWSER_POLICY_EXPORT const hawser_policy* hawser_policy_entry_v1(const hawser_ho
   policy.stage = bad_stage;
   policy.runnable = bad_runnable;
   policy.charged = bad_charged;
+  policy.on_timer = BAD == BAD_HURRY ? bad_on_timer : NULL;
   policy.dump = BAD == BAD_DUMP ? bad_dump : NULL;
   policy.select = BAD == BAD_NO_SELECT ? NULL : bad_select;
   return BAD == BAD_NULL ? NULL : &policy;

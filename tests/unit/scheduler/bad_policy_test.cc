@@ -127,6 +127,12 @@ TEST(Conformance, FindsTheStarving) {
   EXPECT_GT(cases.value().size(), BuiltinScenarios().size());
 }
 
+TEST(Conformance, FindsWhoseTimersAreTooDense) {
+  const auto cases = TestConformance(File("hurry"), {.seeds = 0});
+  ASSERT_TRUE(cases.ok());
+  EXPECT_THAT(Problems(cases.value()), ::testing::Contains(HasSubstr("sooner than 250 us after the last one")));
+}
+
 class Conforming : public ::testing::TestWithParam<BuiltinPolicy> {};
 
 TEST_P(Conforming, EachBuiltInOne) {

@@ -196,6 +196,27 @@ TEST_F(PolicyHostTest, TimersAreNeverNow) {
   EXPECT_EQ(Host().timer_ns(), UINT64_MAX);
 }
 
+TEST_F(PolicyHostTest, TimersKeepTheirDistance) {
+  offered.on_timer = [](void*, uint64_t now_ns) { the_host->timer(the_host->ctx, now_ns + 1000); };
+  (void)Host();
+  // The first one is when it is wanted.
+  the_host->timer(the_host->ctx, 50'000);
+  EXPECT_EQ(Host().timer_ns(), 50'000u);
+  uint64_t now = 0;
+  int calls = 0;
+  while (now < 10'000'000) {
+    now = Host().timer_ns();
+    Host().Advance(now);
+    ++calls;
+  }
+  EXPECT_EQ(calls, 1 + (10'000'000 - 50'000 + 249'999) / 250'000);
+  EXPECT_EQ(Host().hurried_timers(), static_cast<uint64_t>(calls));
+  // One that is far enough away is no matter of haste.
+  the_host->timer(the_host->ctx, now + 400'000);
+  EXPECT_EQ(Host().timer_ns(), now + 400'000);
+  EXPECT_EQ(Host().hurried_timers(), static_cast<uint64_t>(calls));
+}
+
 TEST_F(PolicyHostTest, ATimerSetInInitStays) {
   offered.init = [](const hawser_host* host, void**) {
     the_host = host;
