@@ -113,6 +113,7 @@ void ControlPlane::Admit(Listener::Visitor visitor) {
 
 void ControlPlane::CollectTraces() {
   traces_.Collect();
+  controlled_->Trace(&traces_, false);
   trace_timer_ = traces_.listening() ? loop_->After(kCollectEvery, [this] { CollectTraces(); }) : 0;
 }
 
@@ -140,6 +141,7 @@ Result<admin::PolicyState> ControlPlane::SetPolicy(const std::string& name) {
 Status ControlPlane::Trace(std::shared_ptr<admin::TraceFeed> feed) {
   const Result<bool> begun = mailbox_.Call<bool>([this, feed = std::move(feed)]() mutable -> Result<bool> {
     traces_.AddFeed(std::move(feed));
+    controlled_->Trace(&traces_, true);
     if (trace_timer_ == 0) CollectTraces();
     return true;
   });

@@ -37,6 +37,9 @@ class Controlled {
                                                                        const admin::TenantChange& change) = 0;
   virtual bool EndSession(uint64_t id, const std::string& reason) = 0;
   virtual wire::Result<admin::PolicyState> ChangePolicy(const std::string& name) = 0;
+  /// Puts what belongs into a timeline and is not recorded by sessions. `anew`: also what was told before and goes on.
+  /// Called while somebody listens, and once more after.
+  virtual void Trace(TraceCollector* traces, bool anew) = 0;
 };
 
 class ControlPlane final : public admin::StateSource {

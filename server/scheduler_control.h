@@ -28,6 +28,18 @@ struct SchedulerNotice {
   std::vector<uint64_t> sessions;  ///< kRunaway: who keeps the device.
 };
 
+/// That a session might use the device.
+struct SessionGrant {
+  uint64_t session = 0;
+  uint64_t begin_ns = 0;  ///< CLOCK_MONOTONIC.
+  uint64_t end_ns = 0;    ///< 0: it goes on; it is told once more when it has ended.
+  bool open = false;      ///< Its tenant was alone.
+};
+struct SessionGrants {
+  std::vector<SessionGrant> grants;
+  uint64_t lost = 0;
+};
+
 /// Threading: all from hawserd's event loop; nothing here may wait.
 class SchedulerControl {
  public:
@@ -54,6 +66,11 @@ class SchedulerControl {
   virtual void SessionEnded(uint64_t session) = 0;
   /// nullopt: not measured.
   virtual std::optional<Use> SessionUse(uint64_t session) const = 0;
+
+  /// From now on, or no more, TakeGrants() has what ended since its last call, and what goes on and was not told since
+  /// this call.
+  virtual void RecordGrants(bool on) { (void)on; }
+  virtual SessionGrants TakeGrants() { return {}; }
 
   /// Readable when there are notices; -1: there never are.
   virtual int notices_fd() const = 0;

@@ -124,6 +124,7 @@ class Server : private Controlled {
   /// Tells the guest `text` and ends its worker, by force if need be.
   bool StopSession(uint64_t id, SessionStatsPage::Cause cause, const std::string& text);
   wire::Result<admin::PolicyState> ChangePolicy(const std::string& name) override;
+  void Trace(TraceCollector* traces, bool anew) override;
   admin::SessionState Describe(const Session& session) const;
   admin::ServerState DescribeServer() const;
   admin::PolicyState DescribePolicy() const;

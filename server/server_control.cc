@@ -110,7 +110,17 @@ void Server::NoteEnd(const Session& session) {
   ledger_.Add(session.tenant, used);
   ledger_.Findings(session.tenant).Take(session.stats.page()->findings);
   scheduler_->SessionEnded(session.id);
-  if (control_ != nullptr) control_->traces().SessionEnded(session.id);
+  if (control_ == nullptr) return;
+  if (control_->traces().listening()) Trace(&control_->traces(), false);  // Its last grant.
+  control_->traces().SessionEnded(session.id);
+}
+
+void Server::Trace(TraceCollector* traces, bool anew) {
+  if (!traces->listening()) return scheduler_->RecordGrants(false);
+  if (anew) scheduler_->RecordGrants(true);
+  const SessionGrants taken = scheduler_->TakeGrants();
+  for (const SessionGrant& grant : taken.grants) traces->PutGrant(grant);
+  if (taken.lost != 0) traces->AddLost(taken.lost);
 }
 
 // ---------------------------------------------------------------------------------------------

@@ -80,6 +80,23 @@ void TraceCollector::Put(const TraceEvent& event) {
   for (const auto& feed : feeds_) feed->Put(event);
 }
 
+void TraceCollector::PutGrant(const SessionGrant& grant) {
+  const auto at = sessions_.find(grant.session);
+  if (at == sessions_.end()) return;
+  TraceEvent event;
+  event.kind = TraceKind::kGrant;
+  event.begin_ns = grant.begin_ns;
+  event.end_ns = grant.end_ns;
+  event.session = grant.session;
+  event.tenant = at->second.tenant;
+  event.name = grant.open ? "alone" : "turn";
+  Put(event);
+}
+
+void TraceCollector::AddLost(uint64_t count) {
+  for (const auto& feed : feeds_) feed->AddLost(count);
+}
+
 void TraceCollector::AddFeed(std::shared_ptr<TraceFeed> feed) {
   // So that the new listener does not get what was recorded for others before it came.
   Collect();

@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "server/admin/trace_feed.h"
+#include "server/scheduler_control.h"
 #include "server/session_stats.h"
 
 namespace hawser::server {
@@ -31,8 +32,11 @@ class TraceCollector {
   bool listening() const { return !feeds_.empty(); }
   void CloseFeeds();
 
-  /// Something that the event loop knows by itself, such as a grant.
+  /// Something that the event loop knows by itself.
   void Put(const admin::TraceEvent& event);
+  void PutGrant(const SessionGrant& grant);
+  /// Of something that was not put, because there was too much.
+  void AddLost(uint64_t count);
 
  private:
   struct Session {

@@ -21,7 +21,8 @@ uint64_t ArbiterThread::MonotonicNs() {
 ArbiterThread::ArbiterThread(SchedulerOptions options, EventFunction events, Bell& bell, Clock clock)
     : events_(std::move(events)),
       clock_(std::move(clock)),
-      arbiter_(std::move(options), [this](const PolicyEvent& event) { untold_.push_back(event); }),
+      arbiter_(
+          std::move(options), [this](const PolicyEvent& event) { untold_.push_back(event); }, this),
       bell_(bell),
       thread_([this] { Run(); }) {}
 
@@ -133,6 +134,16 @@ std::vector<TenantStatus> ArbiterThread::Tenants() {
     all.push_back(std::move(status));
   }
   return all;
+}
+
+void ArbiterThread::RecordGrants(bool on) {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  recorder_.Record(on);
+}
+
+GrantRecords ArbiterThread::TakeGrants() {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  return recorder_.Take();
 }
 
 std::string ArbiterThread::PolicyName() {

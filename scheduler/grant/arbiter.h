@@ -26,6 +26,7 @@
 #include "scheduler/core/scheduler.h"
 #include "scheduler/grant/bell.h"
 #include "scheduler/grant/door.h"
+#include "scheduler/grant/grant_recorder.h"
 #include "scheduler/grant/page.h"
 
 namespace hawser::scheduler {
@@ -33,12 +34,22 @@ namespace hawser::scheduler {
 /// A worker's place at the arbiter. Never used twice; 0 is none.
 using DoorId = uint64_t;
 
+/// Hears of the grants of doors. Called from within; must not call back.
+class GrantObserver {
+ public:
+  virtual ~GrantObserver() = default;
+  virtual void OnGiven(DoorId door, bool open) = 0;
+  /// Its grant, if it has one, is over; `gone`: and the door with it.
+  virtual void OnEnded(DoorId door, bool gone) = 0;
+};
+
 /// One thread.
 template <template <typename> class Atomic>
 class BasicArbiter : private GrantSink {
  public:
-  BasicArbiter(SchedulerOptions options, EventFunction events)
-      : scheduler_(std::move(options), *this, std::move(events)) {}
+  /// `observer` may be null; it is borrowed.
+  BasicArbiter(SchedulerOptions options, EventFunction events, GrantObserver* observer = nullptr)
+      : observer_(observer), scheduler_(std::move(options), *this, std::move(events)) {}
 
   Scheduler& scheduler() { return scheduler_; }
 
@@ -53,6 +64,7 @@ class BasicArbiter : private GrantSink {
     const auto found = members_.find(id);
     if (found == members_.end()) return;
     scheduler_.Facts(id, FactsOf(found->second), now_ns);
+    for (const Seat& seat : found->second.doors) TellEnded(seat, true);
     members_.erase(found);
     scheduler_.Remove(id, now_ns);
   }
@@ -65,7 +77,7 @@ class BasicArbiter : private GrantSink {
     member.doors.push_back({++last_door_, BasicDoor<Atomic>(page, worker, alarm)});
     const Tenant* holder = scheduler_.holder();
     // Whoever is alone is so with all its workers.
-    if (holder != nullptr && holder->id == tenant && member.open) member.doors.back().door.Give(member.grant);
+    if (holder != nullptr && holder->id == tenant && member.open) GiveTo(member.doors.back(), member.grant);
     return last_door_;
   }
 
@@ -75,6 +87,7 @@ class BasicArbiter : private GrantSink {
       for (auto at = member.doors.begin(); at != member.doors.end(); ++at) {
         if (at->id != id) continue;
         member.departed_used_ns += at->door.Facts().used_ns;
+        TellEnded(*at, true);
         member.doors.erase(at);
         return;
       }
@@ -203,7 +216,10 @@ class BasicArbiter : private GrantSink {
     for (const Seat& seat : member.doors) active = active || (seat.door.given() && seat.door.IsActive());
     // One tail beside the next holder, not two.
     if (active || (HasTail(member) && AnotherHasTail(id))) return false;
-    for (Seat& seat : member.doors) seat.door.Close();
+    for (Seat& seat : member.doors) {
+      if (seat.door.given()) TellEnded(seat, false);
+      seat.door.Close();
+    }
     return true;
   }
 
@@ -223,7 +239,14 @@ class BasicArbiter : private GrantSink {
         std::count_if(member.doors.begin(), member.doors.end(), [](const Seat& seat) { return seat.door.HasWork(); }));
     Grant part = grant;
     part.slice_ns = grant.slice_ns / std::max<uint64_t>(1, working);
-    for (Seat& seat : member.doors) seat.door.Give(part);
+    for (Seat& seat : member.doors) GiveTo(seat, part);
+  }
+  void GiveTo(Seat& seat, const Grant& grant) {
+    seat.door.Give(grant);
+    if (observer_ != nullptr) observer_->OnGiven(seat.id, grant.kind == Grant::Kind::kOpen);
+  }
+  void TellEnded(const Seat& seat, bool gone) const {
+    if (observer_ != nullptr) observer_->OnEnded(seat.id, gone);
   }
   void Revoke(TenantId tenant) override {
     for (Seat& seat : members_.at(tenant).doors) seat.door.Revoke();
@@ -234,6 +257,7 @@ class BasicArbiter : private GrantSink {
 
   std::map<TenantId, Member> members_;
   DoorId last_door_ = 0;
+  GrantObserver* const observer_;
   Scheduler scheduler_;
 };
 
@@ -250,14 +274,14 @@ struct TenantStatus {
 ///
 /// Threading: all functions from any thread. One lock, held while the arbiter works; events are told without it, on the
 /// arbiter's thread.
-class ArbiterThread {
+class ArbiterThread : private GrantObserver {
  public:
   using Clock = std::function<uint64_t()>;  ///< Nanoseconds; never goes back; not 0.
 
   /// `bell`: what workers ring, and what the thread waits for; it outlives the arbiter.
   ArbiterThread(SchedulerOptions options, EventFunction events, Bell& bell, Clock clock = MonotonicNs);
   /// Workers must have been detached, or must no longer use their pages.
-  ~ArbiterThread();
+  ~ArbiterThread() override;
   ArbiterThread(const ArbiterThread&) = delete;
   ArbiterThread& operator=(const ArbiterThread&) = delete;
 
@@ -274,6 +298,9 @@ class ArbiterThread {
   void Excuse();
   void Configure(TenantId id, TenantConfig config);
   std::vector<TenantStatus> Tenants();
+  /// As GrantRecorder's.
+  void RecordGrants(bool on);
+  GrantRecords TakeGrants();
   std::string PolicyName();
   std::string Dump();
 
@@ -282,11 +309,17 @@ class ArbiterThread {
  private:
   void Run();
   void TellEvents();
+  // With mutex_ held.
+  void OnGiven(DoorId door, bool open) override { recorder_.Given(door, open, clock_()); }
+  void OnEnded(DoorId door, bool gone) override {
+    gone ? recorder_.Gone(door, clock_()) : recorder_.Ended(door, clock_());
+  }
 
   const EventFunction events_;
   const Clock clock_;
   std::mutex mutex_;
   std::vector<PolicyEvent> untold_;
+  GrantRecorder recorder_;
   BasicArbiter<std::atomic> arbiter_;
   bool ending_ = false;
   Bell& bell_;

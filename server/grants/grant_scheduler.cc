@@ -183,6 +183,7 @@ void GrantScheduler::SessionStarted(uint64_t session, const std::string& tenant)
   Worker& worker = *found->second;
   worker.tenant = tenant;
   worker.door = arbiter_->Attach(member.id, worker.share.page()->page, worker.submit, &worker.alarm);
+  sessions_[worker.door] = session;
   TellCount();
   ForgetSome();
 }
@@ -193,6 +194,11 @@ void GrantScheduler::SessionEnded(uint64_t session) {
   Worker& worker = *found->second;
   if (worker.door != 0) {
     arbiter_->Detach(worker.door);
+    if (records_) {
+      ended_.push_back(worker.door);
+    } else {
+      sessions_.erase(worker.door);
+    }
     --tenants_[worker.tenant].sessions;
   }
   bells_.Remove(session);
@@ -230,6 +236,29 @@ std::optional<SchedulerControl::Use> GrantScheduler::SessionUse(uint64_t session
   const uint64_t word = page.word.load(std::memory_order_relaxed);
   use.measured = scheduler::EpochOf(word) != 0 && scheduler::ModeOf(word) != scheduler::GateMode::kOpen;
   return use;
+}
+
+void GrantScheduler::RecordGrants(bool on) {
+  records_ = on;
+  arbiter_->RecordGrants(on);
+  if (!on) ForgetEnded();
+}
+
+SessionGrants GrantScheduler::TakeGrants() {
+  SessionGrants taken;
+  const scheduler::GrantRecords records = arbiter_->TakeGrants();
+  for (const scheduler::GrantRecord& record : records.records) {
+    const auto at = sessions_.find(record.door);
+    if (at != sessions_.end()) taken.grants.push_back({at->second, record.begin_ns, record.end_ns, record.open});
+  }
+  taken.lost = records.lost;
+  ForgetEnded();
+  return taken;
+}
+
+void GrantScheduler::ForgetEnded() {
+  for (const scheduler::DoorId door : ended_) sessions_.erase(door);
+  ended_.clear();
 }
 
 }  // namespace hawser::server

@@ -39,6 +39,8 @@ class GrantScheduler final : public SchedulerControl {
   void SessionStarted(uint64_t session, const std::string& tenant) override;
   void SessionEnded(uint64_t session) override;
   std::optional<Use> SessionUse(uint64_t session) const override;
+  void RecordGrants(bool on) override;
+  SessionGrants TakeGrants() override;
   int notices_fd() const override { return notices_.get(); }
   std::vector<SchedulerNotice> TakeNotices() override;
 
@@ -68,9 +70,11 @@ class GrantScheduler final : public SchedulerControl {
   void Blame(scheduler::TenantId holder, SchedulerNotice* notice);
   static scheduler::TenantConfig ConfigOf(const std::string& name, const TenantShare& share);
   void ForgetSome();
+  void ForgetEnded();
   void TellCount();
 
   uint64_t handover_ns_ = 0;
+  bool records_ = false;
   bool isolated_ = false;
   std::string policy_host_;
   Doorbells bells_;
@@ -79,6 +83,8 @@ class GrantScheduler final : public SchedulerControl {
   std::vector<scheduler::PolicyEvent> events_;
   std::map<std::string, Member> tenants_;
   std::map<uint64_t, std::unique_ptr<Worker>> workers_;
+  std::map<scheduler::DoorId, uint64_t> sessions_;     ///< Also of those that have ended since the last TakeGrants().
+  std::vector<scheduler::DoorId> ended_;               ///< Of sessions_.
   std::unique_ptr<scheduler::ArbiterThread> arbiter_;  ///< Last: its thread uses what is above.
 };
 

@@ -403,6 +403,50 @@ TEST_F(AdminTest, TracesSessionsAndCommands) {
   (void)stream->Finish();
 }
 
+TEST_F(AdminTest, TracesGrants) {
+  Start();
+  auto guest = Join(*daemon_, Over(Transport::kShm));
+  ASSERT_TRUE(guest);
+  const auto use_device = [&] {
+    opencl::Flush flush;
+    flush.queue = wire::Id(static_cast<uint8_t>(opencl::Handle::kQueue), 1, static_cast<uint32_t>(Prank::kUseDevice));
+    guest->Send(opencl::Opcode::kFlush, flush);
+    Work(*guest, 1);
+  };
+  use_device();  // Alone: from here on it has the device for as long as it likes.
+  grpc::ClientContext context;
+  context.set_deadline(AdminClient::Deadline());
+  const auto stream = client_->stub().Trace(&context, {});
+  pb::TraceBatch batch;
+  std::vector<pb::TraceEvent> grants;
+  const auto gather = [&](size_t count) {
+    while (grants.size() < count) {
+      if (!stream->Read(&batch)) return false;
+      std::copy_if(batch.events().begin(), batch.events().end(), std::back_inserter(grants),
+                   [](const pb::TraceEvent& event) { return event.kind() == pb::TRACE_KIND_GRANT; });
+    }
+    return true;
+  };
+  // What goes on is told, without an end.
+  ASSERT_TRUE(gather(1));
+  EXPECT_EQ(grants[0].session(), 1u);
+  EXPECT_EQ(grants[0].name(), "alone");
+  EXPECT_EQ(grants[0].tenant(), OwnTenant());
+  EXPECT_GT(grants[0].begin_ns(), 0u);
+  EXPECT_EQ(grants[0].end_ns(), 0u);
+  // And with one when it is over.
+  guest.reset();
+  ASSERT_TRUE(gather(2));
+  EXPECT_EQ(grants[1].session(), 1u);
+  EXPECT_EQ(grants[1].tenant(), OwnTenant());
+  EXPECT_EQ(grants[1].begin_ns(), grants[0].begin_ns());
+  EXPECT_GT(grants[1].end_ns(), grants[1].begin_ns());
+  context.TryCancel();
+  while (stream->Read(&batch)) {
+  }
+  (void)stream->Finish();
+}
+
 TEST_F(AdminTest, StoppingEndsStreams) {
   Start();
   auto guest = Join(*daemon_, Over(Transport::kShm));

@@ -140,6 +140,13 @@ void ChromeTrace::Write(const pb::TraceEvent& event) {
       open_.erase(at);
       return;
     }
+    case pb::TRACE_KIND_GRANT:
+      if (event.end_ns() == 0) {
+        grants_[event.session()] = {event.begin_ns(), event.name()};
+        return;
+      }
+      grants_.erase(event.session());  // Told when it began, or an older one that was lost.
+      [[fallthrough]];
     default:
       ++events_;
       WriteSpan(event.session(), TrackOf(event), event.name(), KindName(event.kind()), event.begin_ns(),
@@ -152,6 +159,11 @@ Status ChromeTrace::Finish(uint64_t now_ns) {
     WriteSpan(id, kSessionTrack, session.name, "session", session.begin_ns, std::max(now_ns, last_ns_));
   }
   open_.clear();
+  for (const auto& [id, grant] : grants_) {
+    ++events_;
+    WriteSpan(id, kGrantTrack, grant.name, KindName(pb::TRACE_KIND_GRANT), grant.begin_ns, std::max(now_ns, last_ns_));
+  }
+  grants_.clear();
   const Json other{{"lost_events", lost_},
                    {"begin_unix_ns", static_cast<int64_t>(origin_ns_) + unix_minus_monotonic_ns_},
                    {"begin_monotonic_ns", origin_ns_}};

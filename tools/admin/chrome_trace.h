@@ -61,6 +61,7 @@ class ChromeTrace {
   uint64_t last_ns_ = 0;
   int64_t unix_minus_monotonic_ns_ = 0;
   std::map<uint64_t, Session> open_;
+  std::map<uint64_t, Session> grants_;  ///< That go on, by session.
   std::set<std::pair<uint64_t, uint32_t>> named_;
   uint64_t events_ = 0, total_sessions_ = 0, lost_ = 0;
 };

@@ -22,8 +22,8 @@ Examples:
   hawser trace --out trace.json --seconds 10
   hawser trace --out trace.json --commands --session 3
 
-The file is for ui.perfetto.dev or chrome://tracing: a process for each session, with its kernels by queue and, with
---commands, every command that its worker executed. Without --seconds it ends with ^C. Sessions record only meanwhile.)";
+The file is for ui.perfetto.dev or chrome://tracing: a process for each session, with its grants (when it might use the
+device: "alone", or in "turn"), its kernels by queue and, with --commands, every command that its worker executed. Without --seconds it ends with ^C. Sessions record only meanwhile.)";
 
 }  // namespace
 

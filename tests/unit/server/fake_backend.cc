@@ -9,6 +9,8 @@
 #include <cstdlib>
 #include <cstring>
 
+#include "server/worker/launch_gate.h"
+
 namespace hawser::server {
 
 int32_t FakeCalls::Run(const opencl::Call& call, const opencl::Nothing&) {
@@ -117,6 +119,11 @@ int32_t FakeCalls::Run(const opencl::Call&, const opencl::Flush& message) {
     case Prank::kLog:
       state_->services.log("warning", "a line for the log");
       break;
+    case Prank::kUseDevice: {
+      LaunchGate* const gate = state_->services.launch_gate;
+      if (gate != nullptr && gate->Enter(1000)) gate->Leave(1000, 1000);
+      break;
+    }
     case Prank::kFlood: {
       const std::string text(60000, 'x');
       opencl::KernelOutput notice;

@@ -24,6 +24,7 @@ enum class Prank : uint32_t {
   kOpenNetwork = 0xdead0005,  ///< Answers with an error notice whose status is errno of socket(AF_INET).
   kLog = 0xdead0006,          ///< Writes "a line for the log".
   kFlood = 0xdead0007,        ///< Sends notices without end until the session is lost.
+  kUseDevice = 0xdead0008,    ///< Asks the scheduler's gate for a microsecond.
 };
 
 struct FakeState {

@@ -184,6 +184,37 @@ TEST(GrantSchedulerTest, ARunawayThatLeftEarlyIsNamed) {
   scheduler->SessionEnded(3);
 }
 
+TEST(GrantSchedulerTest, GrantsAreToldWhileTheyAreRecorded) {
+  auto scheduler = Take(GrantScheduler::Start({}));
+  auto a = Work(*scheduler, 7, "a");
+  EXPECT_TRUE(scheduler->TakeGrants().grants.empty());
+  ASSERT_TRUE(a->Enter(100));  // Alone: that goes on.
+  a->Leave(100, 100);
+  EXPECT_TRUE(scheduler->TakeGrants().grants.empty());  // Nobody asked.
+  scheduler->RecordGrants(true);
+  const SessionGrants first = scheduler->TakeGrants();
+  ASSERT_EQ(first.grants.size(), 1u);
+  EXPECT_EQ(first.grants[0].session, 7u);
+  EXPECT_TRUE(first.grants[0].open);
+  EXPECT_EQ(first.grants[0].end_ns, 0u);
+  EXPECT_TRUE(scheduler->TakeGrants().grants.empty());  // Told already.
+  scheduler->RecordGrants(true);                        // Somebody else wants to know too.
+  EXPECT_EQ(scheduler->TakeGrants().grants.size(), 1u);
+  auto b = Work(*scheduler, 8, "b");
+  ASSERT_TRUE(b->Enter(100));
+  scheduler->SessionEnded(7);
+  scheduler->SessionEnded(8);  // With the device.
+  const SessionGrants last = scheduler->TakeGrants();
+  ASSERT_EQ(last.grants.size(), 2u);
+  EXPECT_EQ(last.grants[0].session, 7u);
+  EXPECT_EQ(last.grants[0].begin_ns, first.grants[0].begin_ns);
+  EXPECT_EQ(last.grants[1].session, 8u);
+  EXPECT_FALSE(last.grants[1].open);
+  EXPECT_LE(last.grants[0].end_ns, last.grants[1].begin_ns);
+  EXPECT_LE(last.grants[1].begin_ns, last.grants[1].end_ns);
+  EXPECT_EQ(last.lost, 0u);
+}
+
 TEST(GrantSchedulerTest, PoliciesChangeWhileItRuns) {
   auto scheduler = Take(GrantScheduler::Start({}));
   EXPECT_EQ(scheduler->Policy(), "fair");

@@ -261,6 +261,27 @@ TEST_F(ChromeTraceTest, EventsBecomeSpans) {
   EXPECT_EQ(files(), 1u);
 }
 
+TEST_F(ChromeTraceTest, AGrantThatGoesOnIsOneSpan) {
+  pb::TraceBatch batch;
+  Add(&batch, pb::TRACE_KIND_SESSION_BEGIN, 3, 1'000'000, 0, "prog");
+  Add(&batch, pb::TRACE_KIND_SESSION_BEGIN, 4, 1'000'000, 0, "prog");
+  Add(&batch, pb::TRACE_KIND_GRANT, 3, 1'001'000, 0, "alone");
+  Add(&batch, pb::TRACE_KIND_GRANT, 3, 1'001'000, 1'003'000, "alone");
+  Add(&batch, pb::TRACE_KIND_GRANT, 4, 1'003'000, 1'004'000, "turn");
+  Add(&batch, pb::TRACE_KIND_GRANT, 3, 1'004'000, 0, "turn");
+  ChromeTrace trace(path());
+  ASSERT_TRUE(trace.Open().ok());
+  trace.Add(batch);
+  ASSERT_TRUE(trace.Finish(1'009'000).ok());
+  std::vector<std::pair<std::string, double>> grants;
+  const nlohmann::json json = Read();
+  for (const auto& event : json["traceEvents"]) {
+    if (event["ph"] == "X" && event["cat"] == "grant") grants.emplace_back(event["name"], event["dur"]);
+  }
+  EXPECT_EQ(grants, (std::vector<std::pair<std::string, double>>{{"alone", 2.0}, {"turn", 1.0}, {"turn", 5.0}}));
+  EXPECT_EQ(trace.events(), 3u);
+}
+
 TEST_F(ChromeTraceTest, AnEmptyTraceIsGoodJson) {
   ChromeTrace trace(path());
   ASSERT_TRUE(trace.Open().ok());
