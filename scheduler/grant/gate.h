@@ -51,12 +51,19 @@ class BasicGate {
     return false;
   }
 
+  /// As TryEnter(), for a piece that was perhaps announced.
+  bool EnterNow(uint64_t estimate_ns) {
+    if (!TryEnter(estimate_ns)) return false;
+    if (page_.demand.load(std::memory_order_relaxed) != 0) Withdraw();
+    return true;
+  }
+
   /// Waits until the piece may be submitted; false: not within `at_most`. Tells the scheduler what waits. Spins for up
   /// to `spin` if a grant is likely to come at once, then sleeps.
   bool Enter(uint64_t estimate_ns, const GateDemand& demand, std::chrono::nanoseconds at_most,
              std::chrono::nanoseconds spin = std::chrono::microseconds(50));
 
-  /// Any thread: an Enter() with this estimate will follow, from the thread that submits. Whoever leaves and goes on
+  /// Any thread: an Enter() or EnterNow() will follow, from the thread that submits. Whoever leaves and goes on
   /// asking says so first: the scheduler may otherwise think that nothing more comes.
   void Announce(uint64_t estimate_ns, const GateDemand& demand);
 
@@ -189,10 +196,7 @@ void BasicGate<Atomic>::Announce(uint64_t estimate_ns, const GateDemand& demand)
 template <template <typename> class Atomic>
 bool BasicGate<Atomic>::Enter(uint64_t estimate_ns, const GateDemand& demand, std::chrono::nanoseconds at_most,
                               std::chrono::nanoseconds spin) {
-  if (TryEnter(estimate_ns)) {
-    if (page_.demand.load(std::memory_order_relaxed) != 0) Withdraw();
-    return true;
-  }
+  if (EnterNow(estimate_ns)) return true;
   Announce(estimate_ns, demand);
   const auto begin = std::chrono::steady_clock::now();
   bool entered = false;

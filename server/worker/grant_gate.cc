@@ -122,7 +122,7 @@ uint32_t GrantGate::Tenants() const { return std::max(1u, page_->tenants.load(st
 
 bool GrantGate::TryEnter(uint64_t estimated_ns) {
   const std::unique_lock<std::mutex> lock(submit_, std::try_to_lock);
-  if (!lock.owns_lock() || cancelled_ || !gate_.TryEnter(estimated_ns)) return false;
+  if (!lock.owns_lock() || cancelled_ || !gate_.EnterNow(estimated_ns)) return false;
   (void)SliceUnit(page_->page.word.load(std::memory_order_relaxed));
   return true;
 }

@@ -44,7 +44,8 @@ class LaunchGate {
   virtual bool Enter(uint64_t estimated_ns) = 0;
   /// What was entered with this estimate is done. `measured_ns` as the device's clock has it; 0: not known (it failed).
   virtual void Leave(uint64_t estimated_ns, uint64_t measured_ns) = 0;
-  /// Any thread: an Enter() follows, on another thread or after a Leave(). Whoever schedules can begin to think.
+  /// Any thread: a TryEnter() that succeeds or an Enter() follows, on another thread or after a Leave(). Whoever
+  /// schedules can begin to think.
   virtual void Announce(uint64_t estimated_ns) { (void)estimated_ns; }
 
   /// How long before its estimated end the last piece of a grant should leave early, nanoseconds, so that whoever is

@@ -26,6 +26,13 @@ struct Queue {
   Handle<cl_event> last;    ///< The newest command's event; in-order queues only.
   StagingPool::Owned slab;  ///< Where small writes of an in-order queue keep their data; see Transfers.
   uint64_t slab_used = 0;
+  /// What the commands of an in-order queue wait for, beside each other and the device.
+  enum class Ahead : uint8_t {
+    kNothing,  ///< All runs by itself.
+    kLane,     ///< Launches that the lane has been given already, in their order.
+    kUnknown,  ///< Other queues, the guest, its data, or a launch that the lane will be given later.
+  };
+  Ahead ahead = Ahead::kNothing;
   Handle<cl_command_queue> parts;  ///< Where parts of split launches run; null until there is one. See splitter.h.
 
   // Launches that nobody counts, because the tenant is alone: every few, so that a drain sees them end. See splitter.h.

@@ -20,6 +20,8 @@ using slicing::SlicePlan;
 
 // So that the device finds the next part at once.
 constexpr size_t kUnderWay = 2;
+// So many whole launches; the gate bounds their time.
+constexpr size_t kWholeUnderWay = 256;
 // At most this fraction of a part may still run when it leaves the gate.
 constexpr uint64_t kLeastRest = 4;
 // A launch is never cut into more: each part costs some microseconds.
@@ -310,19 +312,21 @@ void Splitter::Leave(const SplitJob& job, cl_event event, uint64_t items, uint64
   gate_->Leave(estimate, time);
 }
 
-void Splitter::Watch(Lane& lane, const SplitJob& job, cl_event event, uint64_t items, uint64_t estimate, Parts* parts) {
+void Splitter::Watch(Lane& lane, const SplitJob& job, cl_event event, uint64_t items, uint64_t estimate) {
   auto part = std::make_unique<UnderWay>();
   part->owner = this;
   part->lane = &lane;
-  part->job = &job;
+  part->job = job.plan ? &job : nullptr;
+  part->key = job.key;
   part->event = Handle<cl_event>::Share(event);
   part->items = items;
   part->estimate = estimate;
   part->enqueued_at = Clock::now();
-  const auto begins = parts->empty() ? part->enqueued_at : std::max(part->enqueued_at, parts->back()->ends_about);
+  const auto begins =
+      lane.parts.empty() ? part->enqueued_at : std::max(part->enqueued_at, lane.parts.back()->ends_about);
   part->ends_about = begins + std::chrono::nanoseconds(estimate);
-  parts->push_back(std::move(part));
-  UnderWay* const watched = parts->back().get();
+  lane.parts.push_back(std::move(part));
+  UnderWay* const watched = lane.parts.back().get();
   if (clSetEventCallback(event, CL_COMPLETE, &Splitter::OnPartEnd, watched) != CL_SUCCESS) {
     const int32_t status = WaitFor(event);
     OnPartEnd(event, status == CL_SUCCESS ? CL_COMPLETE : status, watched);
@@ -333,7 +337,7 @@ void CL_CALLBACK Splitter::OnPartEnd(cl_event event, cl_int status, void* contex
   UnderWay& part = *static_cast<UnderWay*>(context);
   Splitter& splitter = *part.owner;
   const uint64_t time = status == CL_COMPLETE ? TimeOf(event) : 0;
-  if (part.job->key) splitter.history_.Learn(*part.job->key, part.items, time);
+  if (part.key) splitter.history_.Learn(*part.key, part.items, time);
   Lane& lane = *part.lane;
   const std::lock_guard<std::mutex> lock(lane.mutex);
   if (part.left_early) {
@@ -364,29 +368,49 @@ bool Splitter::AwaitLeft(Lane& lane, UnderWay& part) {
   return part.ended;
 }
 
-int32_t Splitter::AwaitFirst(Lane& lane, SplitJob& job, Parts* parts) {
-  const std::unique_ptr<UnderWay> part = std::move(parts->front());
-  parts->pop_front();
+void Splitter::AwaitFirst(Lane& lane, SplitJob* job, int32_t* status) {
+  const std::unique_ptr<UnderWay> part = std::move(lane.parts.front());
+  lane.parts.pop_front();
   {
     std::unique_lock<std::mutex> lock(lane.mutex);
     lane.changed.wait(lock, [&part] { return part->ended; });
   }
-  // It begins where this one has ended.
-  if (!parts->empty()) {
-    UnderWay& next = *parts->front();
+  // The next one begins where this one has ended.
+  if (!lane.parts.empty()) {
+    UnderWay& next = *lane.parts.front();
     next.ends_about = std::max(next.enqueued_at, part->ended_at) + std::chrono::nanoseconds(next.estimate);
   }
-  job.last = std::move(part->event);
-  return part->status;
+  if (job == nullptr || part->job != job) return;
+  job->last = std::move(part->event);
+  if (part->status < 0 && *status == CL_SUCCESS) *status = part->status;
+}
+
+bool Splitter::Enter(Lane& lane, SplitJob& job, uint64_t estimate, int32_t* status) {
+  if (stopping_) return false;
+  if (gate_->TryEnter(estimate)) return true;
+  // What is under way is left before this waits: the grant may depend on that. That more will come is said before.
+  gate_->Announce(estimate);
+  while (lane.parts.size() > 1) AwaitFirst(lane, &job, status);
+  if (!lane.parts.empty() && AwaitLeft(lane, *lane.parts.front())) AwaitFirst(lane, &job, status);
+  return *status == CL_SUCCESS && !stopping_ && gate_->Enter(estimate);
 }
 
 void Splitter::Run(Lane& lane) {
   std::unique_lock<std::mutex> lock(lane.mutex);
   for (;;) {
-    lane.busy = false;
+    lane.busy = !lane.parts.empty();
     lane.changed.notify_all();
     while (!lane.stop && lane.jobs.empty()) {
-      if (settings_.history.empty() || !history_.changed()) {
+      if (!lane.parts.empty()) {
+        // Launches that run whole end by themselves; they are only thrown away here.
+        if (!lane.parts.front()->ended) {
+          lane.changed.wait(lock);
+          continue;
+        }
+        lane.parts.pop_front();
+        lane.busy = !lane.parts.empty();
+        if (!lane.busy) lane.changed.notify_all();
+      } else if (settings_.history.empty() || !history_.changed()) {
         lane.changed.wait(lock);
       } else if (lane.changed.wait_for(lock, kBetweenSaves) == std::cv_status::timeout) {
         lock.unlock();
@@ -407,34 +431,26 @@ void Splitter::Run(Lane& lane) {
 void Splitter::RunJob(Lane& lane, SplitJob& job) {
   int32_t status = job.start;
   const char* what = "the first part";
-  Parts parts;
-  const auto retire = [&] {
-    const int32_t ended = AwaitFirst(lane, job, &parts);
-    if (ended < 0 && status == CL_SUCCESS) status = ended;
-  };
   if (job.grant) {
-    if (status == CL_SUCCESS && (stopping_ || !gate_->Enter(job.first_estimate))) status = CL_DEVICE_NOT_AVAILABLE;
-    const bool entered = status == CL_SUCCESS;
+    const bool entered = status == CL_SUCCESS && Enter(lane, job, job.first_estimate, &status);
+    if (!entered && status == CL_SUCCESS) status = CL_DEVICE_NOT_AVAILABLE;
     user_events_.Set(job.grant.get(), entered ? CL_COMPLETE : status);
     clFlush(job.queue->native.get());
-    if (entered) Watch(lane, job, job.first_event.get(), job.first.items, job.first_estimate, &parts);
+    if (entered) Watch(lane, job, job.first_event.get(), job.first.items, job.first_estimate);
   } else {
     job.last = Handle<cl_event>::Share(job.first_event.get());  // It is complete, and has left the gate.
   }
-  while (job.plan && !job.plan->done() && status == CL_SUCCESS) {
+  if (!job.plan) {
+    // Nobody waits for it here.
+    while (lane.parts.size() > kWholeUnderWay) AwaitFirst(lane, nullptr, nullptr);
+    return;
+  }
+  while (!job.plan->done() && status == CL_SUCCESS) {
     uint64_t items = PartItems(job.key, job.device);
     if (items == 0) items = job.plan->remaining();  // Alone by now.
     items = std::max(items, job.plan->total() / kMostParts);
     const uint64_t estimate = Estimate(job.key, job.plan->NextItems(items));
-    bool entered = !stopping_ && gate_->TryEnter(estimate);
-    if (!entered) {
-      // What is under way is left before this waits: the grant may depend on that. That more will come is said before.
-      if (!stopping_) gate_->Announce(estimate);
-      while (parts.size() > 1) retire();
-      if (!parts.empty() && AwaitLeft(lane, *parts.front())) retire();
-      entered = status == CL_SUCCESS && !stopping_ && gate_->Enter(estimate);
-    }
-    if (!entered) {
+    if (!Enter(lane, job, estimate, &status)) {
       if (status != CL_SUCCESS) break;
       status = CL_DEVICE_NOT_AVAILABLE;
       what = "the session ends; a part";
@@ -449,11 +465,11 @@ void Splitter::RunJob(Lane& lane, SplitJob& job) {
       break;
     }
     clFlush(job.queue->parts.get());
-    Watch(lane, job, event, part.items, estimate, &parts);
+    Watch(lane, job, event, part.items, estimate);
     clReleaseEvent(event);
-    if (parts.size() >= kUnderWay) retire();
+    while (lane.parts.size() >= kUnderWay) AwaitFirst(lane, &job, &status);
   }
-  while (!parts.empty()) retire();
+  while (!lane.parts.empty()) AwaitFirst(lane, &job, &status);
   if (job.end) Finish(job, status, what);
 }
 

@@ -160,12 +160,16 @@ class Splitter {
   bool Stop(std::chrono::steady_clock::time_point deadline);
 
  private:
+  struct UnderWay;
+  /// In the order in which they passed the gate.
+  using Parts = std::deque<std::unique_ptr<UnderWay>>;
   struct Lane {
     std::mutex mutex;
     std::condition_variable changed;
     std::deque<std::shared_ptr<SplitJob>> jobs;
     bool busy = false;
     bool stop = false;
+    Parts parts;  ///< The lane's own thread's; also launches that run whole and that nobody waits for.
     std::thread thread;
   };
   using Clock = std::chrono::steady_clock;
@@ -174,7 +178,8 @@ class Splitter {
   struct UnderWay {
     Splitter* owner = nullptr;
     Lane* lane = nullptr;
-    const SplitJob* job = nullptr;
+    const SplitJob* job = nullptr;  ///< Whose part it is; null: a launch that runs whole, whose job may be gone.
+    std::optional<slicing::KernelKey> key;
     Handle<cl_event> event;
     uint64_t items = 0;
     uint64_t estimate = 0;
@@ -185,18 +190,20 @@ class Splitter {
     bool ended = false;
     int32_t status = 0;
   };
-  /// One job's, in order.
-  using Parts = std::deque<std::unique_ptr<UnderWay>>;
   void Push(std::shared_ptr<SplitJob> job);
   void Run(Lane& lane);
   void RunJob(Lane& lane, SplitJob& job);
+  /// Passes the gate. What is under way leaves it before this waits. False: the splitter stops, or `*status` is an
+  /// error.
+  bool Enter(Lane& lane, SplitJob& job, uint64_t estimate, int32_t* status);
   /// A command that has passed the gate and is enqueued; `event` is its.
-  void Watch(Lane& lane, const SplitJob& job, cl_event event, uint64_t items, uint64_t estimate, Parts* parts);
+  void Watch(Lane& lane, const SplitJob& job, cl_event event, uint64_t items, uint64_t estimate);
   static void CL_CALLBACK OnPartEnd(cl_event event, cl_int status, void* part);
   /// Waits until this part has ended, or has left early because it is the last of a grant. Whether it has ended.
   bool AwaitLeft(Lane& lane, UnderWay& part);
-  /// Waits until the first of the parts has ended, and takes it away; its status.
-  static int32_t AwaitFirst(Lane& lane, SplitJob& job, Parts* parts);
+  /// Waits until the first of what is under way has ended, and takes it away. If it is the job's and failed that is in
+  /// `*status`, unless that is an error already.
+  static void AwaitFirst(Lane& lane, SplitJob* job, int32_t* status);
   void Finish(SplitJob& job, int32_t status, const char* what);
   static constexpr uint32_t kOpenStride = 16;
   static void KeepOpen(Queue& queue, cl_event event);

@@ -65,6 +65,10 @@ class TestGate final : public LaunchGate {
     std::unique_lock<std::mutex> lock(mutex_);
     return changed_.wait_for(lock, kPatience, [&] { return waiting_ > 0 && permits_ == 0; });
   }
+  bool AwaitEntered(int count) {
+    std::unique_lock<std::mutex> lock(mutex_);
+    return changed_.wait_for(lock, kPatience, [&] { return entered_ >= count; });
+  }
   bool AwaitLeft(int count) {
     std::unique_lock<std::mutex> lock(mutex_);
     return changed_.wait_for(lock, kPatience, [&] { return left_ >= count; });
@@ -89,6 +93,7 @@ class TestGate final : public LaunchGate {
  private:
   void Note(uint64_t estimated_ns) {
     ++entered_;
+    changed_.notify_all();
     estimates_.push_back(estimated_ns);
   }
 
@@ -437,6 +442,30 @@ TEST_F(SplitLaunch, WholeLaunchesWaitForTheirGrantToo) {
   EXPECT_EQ(session->AwaitEvent(event)->message.status, CL_COMPLETE);
   ASSERT_TRUE(gate.AwaitLeft(1));
   EXPECT_GT(gate.measured(), 0u);  // Its true length.
+}
+
+// One after the other would cost tiny kernels a hundred times what they take.
+TEST_F(SplitLaunch, WholeLaunchesPassTheGateWhileEarlierOnesRun) {
+  for (const bool open : {true, false}) {
+    TestGate gate(LaunchGate::kWhole);
+    auto session = NewSession(&gate, "off");
+    const Id queue = session->Queue(), other = session->Queue();
+    const Id a = session->BufferOf(std::vector<int>(1, -1)), b = session->BufferOf(std::vector<int>(1, 0));
+    const Id spin = session->Kernel(program_, "spin"), add = Add(*session, b, 1);
+    session->SetBuffer(spin, 0, a);
+    gate.SetOpen(open);
+    ASSERT_EQ(session->Launch(queue, spin, 1), CL_SUCCESS);
+    for (int i = 0; i < 10; ++i) ASSERT_EQ(session->Launch(queue, add, 1), CL_SUCCESS);
+    if (!open) {
+      ASSERT_TRUE(gate.AwaitWaiting());
+    }
+    gate.SetOpen(true);
+    EXPECT_TRUE(gate.AwaitEntered(11));
+    EXPECT_EQ(gate.left(), 0);
+    ASSERT_EQ(session->Write(other, a, BytesOf(std::vector<int>(1, 1))), CL_SUCCESS);  // Now it ends.
+    EXPECT_EQ(session->ReadAs<int>(queue, b, 1)[0], 10);
+    EXPECT_TRUE(gate.AwaitLeft(11));
+  }
 }
 
 TEST_F(SplitLaunch, RatesAreKeptFromRunToRun) {

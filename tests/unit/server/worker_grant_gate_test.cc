@@ -184,6 +184,16 @@ TEST_F(GrantGateTest, AfterAnOpenGrantUnitsAreThoseOfSlices) {
   AwaitDrained();
 }
 
+// Otherwise whoever wanted the device once would be given it for ever.
+TEST_F(GrantGateTest, WhatWasAnnouncedAndCameInAtOnceIsNoDemand) {
+  gate_->Announce(100);
+  EXPECT_TRUE(door_->HasWork());
+  Slice(5000);
+  ASSERT_TRUE(gate_->TryEnter(100));
+  gate_->Leave(100, 100);
+  EXPECT_FALSE(door_->HasWork());
+}
+
 TEST_F(GrantGateTest, AUnitWaitsForItsSlice) {
   std::thread lane([this] {
     EXPECT_TRUE(gate_->Enter(1000));
