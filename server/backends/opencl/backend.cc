@@ -106,7 +106,7 @@ void OpenClBackend::SetServices(const Services& services) {
   splitter_.reset();
   if (!split.splits && services_.launch_gate == nullptr) return;
   splitter_ = std::make_unique<Splitter>(std::move(split), services_.launch_gate, services_.stats->findings,
-                                         *completions_, *user_events_,
+                                         *completions_, *user_events_, *kernel_trace_,
                                          [this](std::string_view level, const std::string& text) { Log(level, text); });
 }
 

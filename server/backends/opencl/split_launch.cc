@@ -148,6 +148,9 @@ int32_t OpenClBackend::LaunchSplit(const opencl::Call& call, const opencl::Enque
     return command.Fail();
   }
 
+  if (kernel_trace_->Wanted()) [[unlikely]] {
+    kernel_trace_->Watch(job->first_event.get(), kernel->native.get(), message.queue.index());
+  }
   // The event of a launch that runs whole is its own end.
   const bool needs_end = job->plan || open;
   Completion* end = command.Accept(std::move(event), needs_end);

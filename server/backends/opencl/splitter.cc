@@ -81,12 +81,13 @@ bool IsUniform(const LaunchShape& shape) {
 }  // namespace
 
 Splitter::Splitter(SplitSettings settings, LaunchGate* gate, DeviceFindings& findings, Completions& completions,
-                   UserEvents& user_events, Log log)
+                   UserEvents& user_events, KernelTrace& trace, Log log)
     : settings_(std::move(settings)),
       gate_(gate != nullptr ? gate : &open_gate_),
       findings_(findings),
       completions_(completions),
       user_events_(user_events),
+      trace_(trace),
       log_(std::move(log)) {
   gate_->SetDrain([this] { Drain(); });
   if (settings_.history.empty()) return;
@@ -466,6 +467,9 @@ void Splitter::RunJob(Lane& lane, SplitJob& job) {
     }
     clFlush(job.queue->parts.get());
     Watch(lane, job, event, part.items, estimate);
+    if (trace_.Wanted()) [[unlikely]] {
+      trace_.Watch(event, job.kernel.get(), job.queue_id.index());
+    }
     clReleaseEvent(event);
     while (lane.parts.size() >= kUnderWay) AwaitFirst(lane, &job, &status);
   }

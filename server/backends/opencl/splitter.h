@@ -48,6 +48,7 @@
 #include "proto/opencl/messages.h"
 #include "server/backends/opencl/completions.h"
 #include "server/backends/opencl/handle.h"
+#include "server/backends/opencl/kernel_trace.h"
 #include "server/backends/opencl/queue.h"
 #include "server/backends/opencl/slicing/kernel_history.h"
 #include "server/backends/opencl/slicing/kernel_scan.h"
@@ -115,7 +116,7 @@ class Splitter {
 
   /// `gate` may be null: open. All borrowed; `findings` is the session's, and where what is found out here goes.
   Splitter(SplitSettings settings, LaunchGate* gate, DeviceFindings& findings, Completions& completions,
-           UserEvents& user_events, Log log);
+           UserEvents& user_events, KernelTrace& trace, Log log);
   /// After Stop() has given true.
   ~Splitter();
   Splitter(const Splitter&) = delete;
@@ -229,6 +230,7 @@ class Splitter {
   DeviceFindings& findings_;
   Completions& completions_;
   UserEvents& user_events_;
+  KernelTrace& trace_;
   const Log log_;
   slicing::KernelHistory history_;
   std::mutex save_mutex_;

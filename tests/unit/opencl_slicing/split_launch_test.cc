@@ -468,6 +468,28 @@ TEST_F(SplitLaunch, WholeLaunchesPassTheGateWhileEarlierOnesRun) {
   }
 }
 
+TEST_F(SplitLaunch, PartsAreInTheTimeline) {
+  TestGate gate;
+  auto session = NewSession(&gate);
+  SessionStatsPage& stats = session->stats();
+  stats.trace.store(TraceRing::Bit(TraceRingKind::kKernel));
+  const Id queue = session->Queue(), a = session->BufferOf(std::vector<int>(kCount, 0));
+  ASSERT_EQ(session->Launch(queue, Add(*session, a, 1), kCount), CL_SUCCESS);
+  EXPECT_EQ(session->ReadAs<int>(queue, a, kCount), std::vector<int>(kCount, 1));
+  TraceReader reader;
+  std::vector<TraceRingEvent> events;
+  const auto deadline = std::chrono::steady_clock::now() + kPatience;
+  while (events.size() < 8 && std::chrono::steady_clock::now() < deadline) {
+    (void)reader.Drain(stats.ring, [&](TraceRingEvent&& event) { events.push_back(std::move(event)); });
+    std::this_thread::yield();
+  }
+  ASSERT_EQ(events.size(), 8u);  // Of 128 work-items each.
+  for (const TraceRingEvent& event : events) {
+    EXPECT_EQ(event.name, "add");
+    EXPECT_EQ(event.track, queue.index());
+  }
+}
+
 TEST_F(SplitLaunch, RatesAreKeptFromRunToRun) {
   char folder[] = "/tmp/hawser-split-XXXXXX";
   ASSERT_NE(::mkdtemp(folder), nullptr);
