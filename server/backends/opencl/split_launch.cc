@@ -88,11 +88,13 @@ int32_t OpenClBackend::LaunchSplit(const opencl::Call& call, const opencl::Enque
   if (job->plan) user_event(&job->end);
   // Whoever has passed the gate must be able to run: one that waits for a split launch before it would keep the gate
   // from that one's other parts. Out of order, a barrier can be in the way.
+  // And parts run beside the guest's queue, so all before them must have ended.
   using Ahead = Queue::Ahead;
-  if (queue->in_order && queue->ahead != Ahead::kNothing && IsComplete(queue->last)) queue->ahead = Ahead::kNothing;
   const bool alone = queue->in_order && message.wait_list.empty();
-  const bool ready_now = alone && queue->ahead != Ahead::kUnknown;
-  const bool open = alone && queue->ahead == Ahead::kNothing && splitter_->gate().TryEnter(job->first_estimate);
+  const bool idle = alone && (job->plan || queue->ahead != Ahead::kNothing) && IsComplete(queue->last);
+  if (idle) queue->ahead = Ahead::kNothing;
+  const bool ready_now = job->plan ? idle : alone && queue->ahead != Ahead::kUnknown;
+  const bool open = ready_now && queue->ahead == Ahead::kNothing && splitter_->gate().TryEnter(job->first_estimate);
   const bool has_ready = !open && !ready_now;
   if (has_ready || (open && job->plan)) {
     queue->ahead = Ahead::kUnknown;

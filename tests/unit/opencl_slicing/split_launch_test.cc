@@ -468,6 +468,28 @@ TEST_F(SplitLaunch, WholeLaunchesPassTheGateWhileEarlierOnesRun) {
   }
 }
 
+// Parts run on a queue of their own.
+TEST_F(SplitLaunch, PartsWaitForWhatIsBeforeThem) {
+  for (const bool open : {true, false}) {
+    TestGate gate;
+    auto session = NewSession(&gate);
+    const Id queue = session->Queue(), other = session->Queue();
+    const Id a = session->BufferOf(std::vector<int>(kCount, -1)), b = session->BufferOf(std::vector<int>(kCount, 0));
+    const Id spin = session->Kernel(program_, "spin"), sum = session->Kernel(program_, "sum");
+    session->SetBuffer(spin, 0, a);
+    session->SetBuffer(sum, 0, a);
+    session->SetBuffer(sum, 1, b);
+    gate.SetOpen(open);
+    ASSERT_EQ(session->Launch(queue, spin, 1), CL_SUCCESS);
+    ASSERT_EQ(session->Launch(queue, sum, kCount), CL_SUCCESS);
+    gate.SetOpen(true);
+    // Time for a mistake to show.
+    std::this_thread::sleep_for(std::chrono::milliseconds(100));
+    ASSERT_EQ(session->Write(other, a, BytesOf(std::vector<int>(kCount, 1))), CL_SUCCESS);
+    EXPECT_EQ(session->ReadAs<int>(queue, b, kCount), std::vector<int>(kCount, 2));
+  }
+}
+
 TEST_F(SplitLaunch, PartsAreInTheTimeline) {
   TestGate gate;
   auto session = NewSession(&gate);
