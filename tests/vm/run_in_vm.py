@@ -27,6 +27,7 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 MODULES = ["virtio_pci", "9pnet_virtio", "9p", "overlay"]
 EXIT_LINE = "hawser-vm-exit: "
 
+# What is written anywhere stays in memory. /tmp is the host's, too: the checkout may be there.
 INIT = """#!/bin/busybox sh
 /bin/busybox mkdir -p /proc /sys /dev /below /above /top
 /bin/busybox mount -t proc proc /proc
@@ -37,7 +38,6 @@ for module in $(/bin/busybox cat /modules); do /bin/busybox insmod "/lib/$module
 /bin/busybox mkdir -p /above/files /above/work
 /bin/busybox mount -t overlay -o lowerdir=/below,upperdir=/above/files,workdir=/above/work over /top
 for place in proc sys dev tmp run; do /bin/busybox mkdir -p /top/$place; done
-/bin/busybox mount -t tmpfs tmp /top/tmp
 /bin/busybox mount -t tmpfs run /top/run
 /bin/busybox mount -t sysfs sys /top/sys
 /bin/busybox mount --move /dev /top/dev
@@ -150,7 +150,7 @@ def main():
         fail("there is no kernel with modules here (package linux-image-amd64), and none could be fetched")
 
     environment = {k: v for k, v in os.environ.items() if k.startswith(("HAWSER_", "OCL_", "POCL_", "LD_", "CUDA_"))}
-    lines = ["export PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin HOME=/tmp"]
+    lines = ["export PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin HOME=/run"]
     lines += [f"export {k}={shlex.quote(v)}" for k, v in environment.items()]
     lines += [f"cd {shlex.quote(os.getcwd())}", shlex.join(program), f'echo "{EXIT_LINE}$?"', "sync",
               "echo 1 > /proc/sys/kernel/sysrq; echo o > /proc/sysrq-trigger; sleep 60"]
