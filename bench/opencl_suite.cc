@@ -9,6 +9,7 @@
 #include <csignal>
 #include <cstdlib>
 #include <ctime>
+#include <fstream>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <optional>
@@ -83,6 +84,8 @@ class Suite {
   }
 
  private:
+  static constexpr const char* kToken = "the-benchmark-itself";
+
   Status MakeSides() {
     if (temporary_.path().empty()) return Status::FromErrno("making a temporary directory");
     Environment native = {{"POCL_CACHE_DIR", temporary_.path() + "/native-cache"}, {"HAWSER_SERVER", ""}};
@@ -93,7 +96,11 @@ class Suite {
     if (options_.native_only) return Status::Ok();
 
     if (options_.server.empty()) {
-      auto server = LocalServer::Start(options_.hawserd, temporary_.path(), std::chrono::seconds(20));
+      // One tenant, whatever the transport: what is measured is whoever is alone, and not how tenants share.
+      const std::string config = temporary_.path() + "/hawserd.toml";
+      std::ofstream(config) << "[tenants.bench]\ntoken = \"" << kToken << "\"\n";
+      auto server =
+          LocalServer::Start(options_.hawserd, temporary_.path(), std::chrono::seconds(20), {"--config", config});
       if (!server.ok()) return server.status();
       server_ = std::move(*server);
     }
@@ -103,6 +110,7 @@ class Suite {
       // A guest's own cache directory would hide what the server does, so there is none.
       side.environment = {{"OCL_ICD_VENDORS", options_.icd_directory},
                           {"HAWSER_SERVER", server_ ? server_->Uri(transport) : options_.server}};
+      if (server_) side.environment.emplace_back("HAWSER_TOKEN", kToken);
       sides_.push_back(std::move(side));
       results_.transports.push_back(transport);
     }
