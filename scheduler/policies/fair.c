@@ -5,7 +5,7 @@
  * Anticipation: a client that sends its next request when the last is done has, for a moment, no work. If it is further
  * behind than everybody who has, the device waits for it, unless it came back too late the last three times.
  *
- * Settings: slice_us (2000), unit_us (0: the host's), anticipation_us (100). */
+ * Settings: slice_us (2000), unit_us (0: the host's), anticipation_us (300). */
 #include <inttypes.h>
 #include <stdio.h>
 
@@ -34,7 +34,7 @@ static int fair_init(const hawser_host* host, void** state) {
   self->host = host;
   self->slice_ns = hawser_setting_us(host, "slice_us", 2000000u);
   self->unit_ns = hawser_setting_us(host, "unit_us", 0);
-  self->anticipation_ns = hawser_setting_us(host, "anticipation_us", 100000u);
+  self->anticipation_ns = hawser_setting_us(host, "anticipation_us", 300000u);
   *state = self;
   return 0;
 }
