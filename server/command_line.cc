@@ -77,6 +77,10 @@ std::optional<int> CommandLine::Parse(int argc, const char* const* argv, Command
   app.add_option("--device", parsed->device,
                  "CUDA device: auto (NVIDIA's where it works, else the software device), nvidia or soft")
       ->type_name("NAME");
+  app.add_option(
+         "--cuda-memory", parsed->cuda_memory,
+         "Where CUDA device memory comes from: chunks (that can be moved), driver, or auto (chunks on NVIDIA's)")
+      ->type_name("NAME");
   app.add_option("--cuda-driver", parsed->cuda_driver, "The CUDA driver library to load, whatever --device says")
       ->type_name("PATH");
   app.footer(kFooter);
@@ -110,6 +114,11 @@ Result<Config> CommandLine::Resolve() const {
     const Result<CudaDevice> parsed = ParseCudaDevice(device);
     if (!parsed.ok()) return Status(Code::kInvalid, "--device: " + parsed.status().text());
     config.cuda_device = parsed.value();
+  }
+  if (!cuda_memory.empty()) {
+    const Result<CudaMemory> parsed = ParseCudaMemory(cuda_memory);
+    if (!parsed.ok()) return Status(Code::kInvalid, "--cuda-memory: " + parsed.status().text());
+    config.cuda_memory = parsed.value();
   }
   if (!cuda_driver.empty()) config.cuda_driver = cuda_driver;
   if (config.worker.empty()) config.worker = DefaultWorker();

@@ -22,6 +22,7 @@ struct CommandLine {
   std::string policy;
   std::string device;       ///< --device
   std::string cuda_driver;  ///< --cuda-driver
+  std::string cuda_memory;  ///< --cuda-memory
 
   /// The exit status when there is nothing more to do (--help, --version, a mistake; said already).
   static std::optional<int> Parse(int argc, const char* const* argv, CommandLine* parsed);

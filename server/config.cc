@@ -237,6 +237,13 @@ void ReadCuda(Section section, Config* config) {
     if (parsed.ok()) config->cuda_device = parsed.value();
     if (!parsed.ok()) section.Wrong(*section.Find("device"), "device", ": " + parsed.status().text());
   }
+  std::string memory;
+  section.String("memory", &memory);
+  if (!memory.empty()) {
+    const Result<CudaMemory> parsed = ParseCudaMemory(memory);
+    if (parsed.ok()) config->cuda_memory = parsed.value();
+    if (!parsed.ok()) section.Wrong(*section.Find("memory"), "memory", ": " + parsed.status().text());
+  }
   section.String("driver", &config->cuda_driver);
   section.String("cache", &config->cuda_cache);
   section.Size("cache_size", &config->cuda_cache_size, 1u << 20, INT64_MAX);

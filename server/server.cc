@@ -329,6 +329,7 @@ WorkerSettings Server::SettingsFor(const Session& session, const Connection& com
   settings.run_as_uid = worker_uid_;
   settings.run_as_gid = worker_gid_;
   settings.cuda_device = config_.cuda_device;
+  settings.cuda_memory = config_.cuda_memory;
   settings.cuda_driver = config_.cuda_driver;
   settings.cuda_cache = config_.cuda_cache;
   settings.cuda_cache_size = config_.cuda_cache_size;

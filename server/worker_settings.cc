@@ -34,6 +34,7 @@ void ForEachField(Settings& settings, Visitor&& visit) {
   visit("run_as_uid", settings.run_as_uid);
   visit("run_as_gid", settings.run_as_gid);
   visit("cuda_device", settings.cuda_device);
+  visit("cuda_memory", settings.cuda_memory);
   visit("cuda_driver", settings.cuda_driver);
   visit("cuda_cache", settings.cuda_cache);
   visit("cuda_cache_size", settings.cuda_cache_size);
@@ -45,6 +46,7 @@ struct EnumRange {
 constexpr EnumRange RangeOf(wire::Transport) { return {1, 4}; }
 constexpr EnumRange RangeOf(wire::Api) { return {0, wire::kApiCount - 1}; }
 constexpr EnumRange RangeOf(CudaDevice) { return {0, 2}; }
+constexpr EnumRange RangeOf(CudaMemory) { return {0, 2}; }
 
 template <typename T>
 std::string ToText(const T& value) {
@@ -96,6 +98,25 @@ Result<CudaDevice> ParseCudaDevice(std::string_view name) {
     if (name == CudaDeviceName(device)) return device;
   }
   return Status(Code::kInvalid, "'" + std::string(name) + "' is none of auto, nvidia and soft");
+}
+
+std::string_view CudaMemoryName(CudaMemory memory) {
+  switch (memory) {
+    case CudaMemory::kAuto:
+      return "auto";
+    case CudaMemory::kChunks:
+      return "chunks";
+    case CudaMemory::kDriver:
+      return "driver";
+  }
+  return "?";
+}
+
+Result<CudaMemory> ParseCudaMemory(std::string_view name) {
+  for (const CudaMemory memory : {CudaMemory::kAuto, CudaMemory::kChunks, CudaMemory::kDriver}) {
+    if (name == CudaMemoryName(memory)) return memory;
+  }
+  return Status(Code::kInvalid, "'" + std::string(name) + "' is none of auto, chunks and driver");
 }
 
 std::string OneLine(std::string_view text) {

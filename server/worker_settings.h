@@ -39,6 +39,14 @@ enum class CudaDevice : uint8_t {
   kNvidia,  ///< NVIDIA's libcuda.so.1, or the session is refused.
   kSoft,    ///< The software device that is installed beside the worker.
 };
+/// Where a CUDA session's linear memory comes from.
+enum class CudaMemory : uint8_t {
+  kAuto,    ///< kChunks on NVIDIA's driver, kDriver on the software device, which checks each allocation's bounds.
+  kChunks,  ///< Physical chunks under reserved addresses, so that they can be moved; small allocations share one.
+  kDriver,  ///< The driver's own cuMemAlloc.
+};
+std::string_view CudaMemoryName(CudaMemory memory);  ///< "auto", "chunks", "driver"
+wire::Result<CudaMemory> ParseCudaMemory(std::string_view name);
 std::string_view CudaDeviceName(CudaDevice device);  ///< "auto", "nvidia", "soft"
 wire::Result<CudaDevice> ParseCudaDevice(std::string_view name);
 
@@ -67,6 +75,7 @@ struct WorkerSettings {
 
   // CUDA sessions only.
   CudaDevice cuda_device = CudaDevice::kAuto;
+  CudaMemory cuda_memory = CudaMemory::kAuto;
   std::string cuda_driver;                ///< Path of a driver library; empty: as cuda_device says.
   std::string cuda_cache;                 ///< Directory with a folder for each tenant's modules; empty: none is kept.
   uint64_t cuda_cache_size = 4ull << 30;  ///< Bytes that the directory may take.

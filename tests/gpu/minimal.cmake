@@ -55,6 +55,7 @@ if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU" AND CMAKE_CXX_COMPILER_VERSION VERSION_L
   add_compile_options(-Wno-restrict)  # g++ bug 105651
 endif()
 # Of the scheduler what launches in parts need.
+add_subdirectory(memmgr)
 hawser_library(hawser_kernel_history server/backends/opencl/slicing/kernel_history.cc)
 target_link_libraries(hawser_kernel_history PUBLIC hawser_wire)
 hawser_library(hawser_scheduler scheduler/core/thread_group.cc)

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Runs a CUDA program one way and compares what it prints.
 
-    cuda_program.py --build DIR --way soft|shm|unix|tcp [--expect FILE] [--env K=V]... -- program args...
+    cuda_program.py --build DIR --way soft|shm|unix|tcp [--expect FILE] [--env K=V]... [--server-arg=ARG]... -- program args...
 
 soft: on the software device in the program's own process (hawser run --device soft). Otherwise through a hawserd of its
 own that computes on the software device (hawser run --server). Exit status: 0 when the program succeeded and printed
@@ -29,6 +29,7 @@ def main():
     parser.add_argument("--way", required=True, choices=["soft", "shm", "unix", "tcp"])
     parser.add_argument("--expect", type=pathlib.Path)
     parser.add_argument("--env", action="append", default=[])
+    parser.add_argument("--server-arg", action="append", default=[])
     parser.add_argument("command", nargs=argparse.REMAINDER)
     args = parser.parse_args()
     args.build = args.build.resolve()
@@ -49,7 +50,7 @@ def main():
             done = run([hawser, "run", "--device", "soft", "--"] + command, env, folder)
             clean = True
         else:
-            with with_server.Server(args.build, args.way, ["--device", "soft"], env) as server:
+            with with_server.Server(args.build, args.way, ["--device", "soft"] + args.server_arg, env) as server:
                 done = run([hawser, "run", "--server", server.uri, "--"] + command, env, folder)
                 clean = server.wait_for_no_workers() and server.process.poll() is None
                 if done.returncode != 0 or not clean:

@@ -63,6 +63,15 @@ CudaBackend::~CudaBackend() {
   objects_.reset();
 }
 
+void CudaBackend::PrepareMemory() {
+  const CudaMemory wish = settings_.cuda_memory;
+  if (wish == CudaMemory::kDriver || (wish == CudaMemory::kAuto && chosen_.soft)) return;
+  std::string why;
+  if (!linear_.Prepare(devices_, &why)) {
+    Log(wish == CudaMemory::kChunks ? "warning" : "info", "device memory does not come in chunks: " + why);
+  }
+}
+
 uint64_t CudaBackend::HeapSizeHint() { return chosen_.soft ? kSoftHeap : kNvidiaHeap; }
 
 void CudaBackend::SetServices(const Services& services) {
@@ -79,6 +88,7 @@ void CudaBackend::SetServices(const Services& services) {
     stats->AddDevice(name, memory);
     device_name_ += std::string(name) + "\n";
   }
+  PrepareMemory();
   staging_budget_ = std::make_unique<StagingBudget>(services_.limits.staging_memory);
   ImageStore::Options images;
   images.directory = settings_.cuda_cache;

@@ -20,6 +20,7 @@
 #include <atomic>
 #include <condition_variable>
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -38,6 +39,7 @@
 #include "server/backends/cuda/driver_choice.h"
 #include "server/backends/cuda/gate.h"
 #include "server/backends/cuda/image_store.h"
+#include "server/backends/cuda/linear_memory.h"
 #include "server/backends/cuda/memory_map.h"
 #include "server/backends/cuda/module_loader.h"
 #include "server/backends/cuda/objects.h"
@@ -257,10 +259,18 @@ class CudaBackend final : public cuda::Handler, public SessionBackend {
   cuda::DeviceInfo DescribeDevice(int index, CUdevice device);
 
   // ------------------------------------------------------------------ memory (memory.cc)
-  /// Charges, allocates by `allocate(CUdeviceptr*)`, maps.
+  void PrepareMemory();
+  /// Charges `charge` bytes, allocates by `allocate(CUdeviceptr*)`, and notes `size` bytes of memory.
   template <typename AllocateFunction>
-  int32_t NewMemory(wire::Id context, uint64_t size, MemoryKind kind, AllocateFunction&& allocate, uint64_t* address);
+  int32_t NewMemory(wire::Id context, uint64_t size, uint64_t charge, MemoryKind kind, AllocateFunction&& allocate,
+                    uint64_t* address);
   void ForgetMemory(uint64_t address);
+  /// Frees linear memory when the device does not use it any more; it is charged until then.
+  void FreeLater(uint64_t address);
+  /// `free` runs as soon as nothing uses the memory; the range is forgotten now.
+  std::function<void()> ForgetUntil(uint64_t address, std::function<void()> free);
+  /// Waits for what is being freed, for a while. False when that may wait for the executor.
+  bool AwaitFrees();
   bool Owns(uint64_t address, uint64_t size) const { return size == 0 || memory_.Holds(address, size); }
   bool IsReserved(uint64_t address, uint64_t size) const;
   bool OwnsHeap(uint64_t offset, uint64_t size) const {
@@ -412,10 +422,12 @@ class CudaBackend final : public cuda::Handler, public SessionBackend {
   std::unique_ptr<ImageStore> images_;
   Gates gates_;
   MemoryMap memory_;
+  LinearMemory linear_{&driver_};
   std::unordered_set<uint64_t> textures_, surfaces_;
   std::map<uint64_t, uint64_t> reserved_;  ///< Address ranges: begin, size.
   std::map<uint64_t, std::shared_ptr<PhysicalMemory>> mapped_;
   std::unique_ptr<Waits> waits_;
+  std::atomic<uint64_t> freeing_{0};  ///< Bytes that are charged, and of which the guest knows nothing any more.
   Disposals disposals_{&driver_};
   std::unique_ptr<Objects> objects_;
 

@@ -126,6 +126,15 @@ int32_t CudaBackend::GetInventory(const cuda::Call& call, const cuda::Nothing&) 
     told.address = range.begin;
     told.size = range.end - range.begin;
   }
+  for (const LinearMemory::Range& chunks : linear_.Ranges()) {
+    const bool told = std::any_of(ranges.begin(), ranges.end(), [&](const cuda::AddressRange& range) {
+      return chunks.begin >= range.address && chunks.end - range.address <= range.size;
+    });
+    if (told) continue;
+    cuda::AddressRange& range = ranges.emplace_back();
+    range.address = chunks.begin;
+    range.size = chunks.end - chunks.begin;
+  }
   inventory.ranges = wire::ListView<cuda::AddressRange>(std::span<const cuda::AddressRange>(ranges));
   if (!devices_.empty() && warm_.front() != nullptr && heap_address_ == 0) {
     Context context;
@@ -246,9 +255,14 @@ void CudaBackend::EndContext(wire::Id id, Context& context,
   objects_->Table<Stream>().ForEach([&](wire::Id each, Stream& object) {
     if (object.error == 0 && object.state->context == id) objects_->Table<Stream>().Erase(each);
   });
+  std::vector<MemoryRange> chunked;  // The driver does not end it with the context.
   memory_.RemoveIf([&](const MemoryRange& range) {
     const bool gone = range.owner == id && range.kind != MemoryKind::kHeap;
-    if (gone) ledger_->Release(range.charge);
+    if (gone && linear_.InChunks(range.address)) {
+      chunked.push_back(range);
+    } else if (gone) {
+      ledger_->Release(range.charge);
+    }
     return gone;
   });
   if (heap_owner_ == context.native) {
@@ -261,6 +275,10 @@ void CudaBackend::EndContext(wire::Id id, Context& context,
   context.events->Retire();
   context.timers->Retire();
   const CUresult result = end(driver_, context);
+  for (const MemoryRange& range : chunked) {
+    (void)linear_.Free(range.address);
+    ledger_->Release(range.charge);
+  }
   context.staging->Retire();
   if (result != CUDA_SUCCESS) Log("info", "a context ended with " + ErrorText(driver_, result));
   {
@@ -406,8 +424,13 @@ int32_t CudaBackend::SetPeerAccess(const cuda::Call& call, const cuda::SetPeerAc
   if (driver_.cuCtxEnablePeerAccess == nullptr || driver_.cuCtxDisablePeerAccess == nullptr) {
     return ReplyStatus(call, kNotSupported);
   }
-  return ReplyStatus(call, message.enabled != 0 ? driver_.cuCtxEnablePeerAccess(peer->native, message.flags)
-                                                : driver_.cuCtxDisablePeerAccess(peer->native));
+  if (message.enabled == 0) return ReplyStatus(call, driver_.cuCtxDisablePeerAccess(peer->native));
+  CUresult result = driver_.cuCtxEnablePeerAccess(peer->native, message.flags);
+  if (result == CUDA_SUCCESS) {
+    const Context* user = Use<Context>(message.context, &status);
+    result = user != nullptr ? linear_.GiveAccess(peer->device, user->device) : CUDA_ERROR_INVALID_CONTEXT;
+  }
+  return ReplyStatus(call, result);
 }
 
 }  // namespace hawser::server::cuda_backend

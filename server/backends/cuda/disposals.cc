@@ -26,6 +26,11 @@ void Disposals::Drain() {
   changed_.wait(lock, [&] { return waiting_.empty() && !busy_; });
 }
 
+bool Disposals::DrainFor(std::chrono::milliseconds longest) {
+  std::unique_lock<std::mutex> lock(mutex_);
+  return changed_.wait_for(lock, longest, [&] { return waiting_.empty() && !busy_; });
+}
+
 void Disposals::Thread() {
   std::unique_lock<std::mutex> lock(mutex_);
   for (;;) {

@@ -8,6 +8,7 @@
 #ifndef HAWSER_SERVER_BACKENDS_CUDA_DISPOSALS_H_
 #define HAWSER_SERVER_BACKENDS_CUDA_DISPOSALS_H_
 
+#include <chrono>
 #include <condition_variable>
 #include <deque>
 #include <functional>
@@ -32,6 +33,8 @@ class Disposals {
   void Add(CUcontext context, std::function<void()> free);
   /// Waits until all that was added is freed; nothing may hold the device up any more.
   void Drain();
+  /// The same, but not for longer. False: not all is freed.
+  bool DrainFor(std::chrono::milliseconds longest);
 
  private:
   void Thread();

@@ -1,30 +1,44 @@
 // SPDX-License-Identifier: Apache-2.0
 // Linear and managed memory, and what may be said about it.
 #include <algorithm>
+#include <chrono>
 
 #include "server/backends/cuda/backend.h"
 
 namespace hawser::server::cuda_backend {
+namespace {
+
+/// An allocation that finds no memory waits so long for what is being freed.
+constexpr std::chrono::seconds kLongestFree(10);
+
+}  // namespace
+
+bool CudaBackend::AwaitFrees() {
+  // Who frees waits for the device, and the device may wait for a function of the guest, of whose end we would hear.
+  if (HostCallsDue() || freeing_.load(std::memory_order_relaxed) == 0) return false;
+  return disposals_.DrainFor(kLongestFree);
+}
 
 template <typename AllocateFunction>
-int32_t CudaBackend::NewMemory(wire::Id context, uint64_t size, MemoryKind kind, AllocateFunction&& allocate,
-                               uint64_t* address) {
-  if (!ledger_->Reserve(size)) {
+int32_t CudaBackend::NewMemory(wire::Id context, uint64_t size, uint64_t charge, MemoryKind kind,
+                               AllocateFunction&& allocate, uint64_t* address) {
+  if (charge < size || (!ledger_->Reserve(charge) && !(AwaitFrees() && ledger_->Reserve(charge)))) {
     return Explain(CUDA_ERROR_OUT_OF_MEMORY, "the session would hold more device memory than it may");
   }
   CUdeviceptr pointer = 0;
-  const CUresult result = allocate(&pointer);
+  CUresult result = allocate(&pointer);
+  if (result == CUDA_ERROR_OUT_OF_MEMORY && AwaitFrees()) result = allocate(&pointer);
   if (result != CUDA_SUCCESS) {
-    ledger_->Cancel(size);
+    ledger_->Cancel(charge);
     Note(context, result);
     return result;
   }
-  ledger_->Commit(size);
+  ledger_->Commit(charge);
   MemoryRange range;
   range.address = pointer;
   range.size = size;
   range.kind = kind;
-  range.charge = size;
+  range.charge = charge;
   range.owner = context;
   if (!memory_.Add(range)) {
     // Memory of a pool may come back before the stream has reached its end.
@@ -45,18 +59,39 @@ void CudaBackend::ForgetMemory(uint64_t address) {
   memory_.Remove(address);
 }
 
+std::function<void()> CudaBackend::ForgetUntil(uint64_t address, std::function<void()> free) {
+  const MemoryRange* range = memory_.At(address);
+  const uint64_t charge = range != nullptr ? range->charge : 0;
+  memory_.Remove(address);
+  freeing_.fetch_add(charge, std::memory_order_relaxed);
+  return [this, charge, free = std::move(free)] {
+    free();
+    ledger_->Release(charge);
+    freeing_.fetch_sub(charge, std::memory_order_relaxed);
+  };
+}
+
+void CudaBackend::FreeLater(uint64_t address) {
+  disposals_.Add(current_, ForgetUntil(address, [this, address] {
+                   // What the driver's own allocator does by itself.
+                   if (linear_.InChunks(address)) (void)driver_.cuCtxSynchronize();
+                   (void)linear_.Free(address);
+                 }));
+}
+
 int32_t CudaBackend::Allocate(const cuda::Call& call, const cuda::Allocate& message) {
   cuda::Address reply;
-  if (Enter(message.context, &reply.status) != nullptr) {
+  if (const Context* context = Enter(message.context, &reply.status); context != nullptr) {
+    const CUdevice device = context->device;
     if (message.kind == 0) {
       reply.status = NewMemory(
-          message.context, message.size, MemoryKind::kLinear,
-          [&](CUdeviceptr* address) { return driver_.cuMemAlloc(address, message.size); }, &reply.address);
+          message.context, message.size, linear_.Footprint(device, message.size), MemoryKind::kLinear,
+          [&](CUdeviceptr* address) { return linear_.Allocate(device, message.size, address); }, &reply.address);
     } else if (driver_.cuMemAllocManaged == nullptr) {
       reply.status = kNotSupported;
     } else {
       reply.status = NewMemory(
-          message.context, message.size, MemoryKind::kManaged,
+          message.context, message.size, message.size, MemoryKind::kManaged,
           [&](CUdeviceptr* address) { return driver_.cuMemAllocManaged(address, message.size, message.flags); },
           &reply.address);
     }
@@ -67,29 +102,26 @@ int32_t CudaBackend::Allocate(const cuda::Call& call, const cuda::Allocate& mess
 
 int32_t CudaBackend::AllocatePitch(const cuda::Call& call, const cuda::AllocatePitch& message) {
   cuda::PitchedAddress reply;
-  if (Enter(message.context, &reply.status) == nullptr) {
+  const Context* context = Enter(message.context, &reply.status);
+  if (context == nullptr) {
     Reply(call, reply);
     return 0;
   }
   // How much it is, is known only afterwards; charged is what it is.
+  const CUdevice device = context->device;
   size_t pitch = 0;
+  uint64_t size = 0;
   CUdeviceptr pointer = 0;
-  if (driver_.cuMemAllocPitch == nullptr) {
-    reply.status = kNotSupported;
-  } else {
-    reply.status = driver_.cuMemAllocPitch(&pointer, &pitch, message.width, message.height, message.element);
-  }
+  reply.status = linear_.AllocatePitch(device, message.width, message.height, message.element, &pointer, &pitch, &size);
   if (reply.status == 0) {
-    uint64_t size = 0;
-    if (__builtin_mul_overflow(pitch, message.height, &size)) size = UINT64_MAX;
     reply.status = NewMemory(
-        message.context, size, MemoryKind::kLinear,
+        message.context, size, linear_.Footprint(device, size), MemoryKind::kLinear,
         [&](CUdeviceptr* address) {
           *address = pointer;
           return CUDA_SUCCESS;
         },
         &reply.address);
-    if (reply.status != 0) (void)driver_.cuMemFree(pointer);
+    if (reply.status != 0) (void)linear_.Free(pointer);
     reply.pitch = pitch;
   }
   Reply(call, reply);
@@ -104,12 +136,11 @@ int32_t CudaBackend::Free(const cuda::Call& call, const cuda::Free& message) {
       range->kind == MemoryKind::kMapped || range->kind == MemoryKind::kImported) {
     return Fail(call, Explain(CUDA_ERROR_INVALID_VALUE, "no allocation begins there"), {}, message.context);
   }
-  if (HostCallsDue()) {
-    ForgetMemory(message.address);
-    disposals_.Add(current_, [this, address = message.address] { (void)driver_.cuMemFree(address); });
+  if (HostCallsDue() || linear_.InChunks(message.address)) {
+    FreeLater(message.address);
     return 0;
   }
-  const CUresult result = driver_.cuMemFree(message.address);
+  const CUresult result = linear_.Free(message.address);
   if (result == CUDA_SUCCESS) ForgetMemory(message.address);
   return Finish(call, result, message.context);
 }
@@ -119,11 +150,14 @@ int32_t CudaBackend::GetMemoryInfo(const cuda::Call& call, const cuda::GetMemory
   if (Enter(message.context, &reply.status) != nullptr) {
     size_t free = 0, total = 0;
     reply.status = driver_.cuMemGetInfo(&free, &total);
-    reply.free = free;
+    // What the program has freed is free, as it sees it.
+    const uint64_t freeing = freeing_.load(std::memory_order_relaxed);
+    reply.free = std::min<uint64_t>(free + freeing, total);
     reply.total = total;
     const memmgr::LedgerCounters counters = ledger_->counters();
     if (counters.limit != 0) {
-      const uint64_t held = counters.held + counters.reserved;
+      const uint64_t charged = counters.held + counters.reserved;
+      const uint64_t held = charged - std::min(charged, freeing);
       reply.free = std::min(reply.free, counters.limit - std::min(counters.limit, held));
       reply.total = std::min(reply.total, counters.limit);
     }
@@ -239,7 +273,7 @@ int32_t CudaBackend::AllocateAsync(const cuda::Call& call, const cuda::AllocateA
   }
   if (reply.status == 0) {
     reply.status = NewMemory(
-        message.context, message.size, MemoryKind::kPooled,
+        message.context, message.size, message.size, MemoryKind::kPooled,
         [&](CUdeviceptr* address) {
           return pool != nullptr ? driver_.cuMemAllocFromPoolAsync(address, message.size, pool, at.native())
                                  : driver_.cuMemAllocAsync(address, message.size, at.native());
@@ -253,12 +287,26 @@ int32_t CudaBackend::AllocateAsync(const cuda::Call& call, const cuda::AllocateA
 int32_t CudaBackend::FreeAsync(const cuda::Call& call, const cuda::FreeAsync& message) {
   const Place at = At(message.context, message.stream);
   if (!at.ok()) return Fail(call, at.status, {}, message.context);
-  if (driver_.cuMemFreeAsync == nullptr) return Fail(call, kNotSupported, {}, message.context);
   const MemoryRange* range = memory_.At(message.address);
   if (range == nullptr ||
       (range->kind != MemoryKind::kPooled && range->kind != MemoryKind::kLinear && range->kind != MemoryKind::kGraph)) {
     return Fail(call, Explain(CUDA_ERROR_INVALID_VALUE, "no allocation begins there"), {}, message.context);
   }
+  if (linear_.InChunks(message.address)) {
+    if (at.stream->captures || at.stream->capture_mark != nullptr) {
+      return Fail(call, Explain(CUDA_ERROR_INVALID_VALUE, "no graph has allocated that memory"), {}, message.context);
+    }
+    const uint64_t address = message.address;
+    const auto free = ForgetUntil(address, [this, address] { (void)linear_.Free(address); });
+    // When the context is broken nobody knows when the device is done with it: it goes with the session.
+    return Finish(call,
+                  waits_->After(&at.stream->lane, at.native(), at.context->events, false,
+                                [free](CUresult result) {
+                                  if (result == CUDA_SUCCESS) free();
+                                }),
+                  message.context);
+  }
+  if (driver_.cuMemFreeAsync == nullptr) return Fail(call, kNotSupported, {}, message.context);
   const CUresult result = driver_.cuMemFreeAsync(message.address, at.native());
   if (result == CUDA_SUCCESS) ForgetMemory(message.address);
   return Finish(call, result, message.context);

@@ -19,6 +19,7 @@
 #include "proto/cuda/messages.h"
 #include "server/backends/cuda/backend.h"
 #include "tests/unit/backend_cuda/fake_driver.h"
+#include "tests/unit/backend_cuda/fake_vmm.h"
 
 namespace hawser::server::cuda_backend {
 
@@ -179,13 +180,18 @@ class Session {
     std::string tenant = "alice";
     size_t heap = 1u << 20;
     LaunchGate* gate = nullptr;
+    CudaMemory memory_from = CudaMemory::kAuto;
+    FakeVmm* vmm = nullptr;  ///< Null: the driver has none.
   };
   Session() : Session(Options()) {}
   explicit Session(const Options& options) : driver(options.memory), heap_(options.heap) {
     WorkerSettings settings;
     settings.cuda_cache = options.cache;
     settings.tenant = options.tenant;
-    backend = std::make_unique<CudaBackend>(driver.Chosen(options.soft), settings, AddressRanges());
+    settings.cuda_memory = options.memory_from;
+    ChosenDriver chosen = driver.Chosen(options.soft);
+    if (options.vmm != nullptr) options.vmm->AddTo(&chosen.driver.table);
+    backend = std::make_unique<CudaBackend>(std::move(chosen), settings, AddressRanges());
     Services services;
     services.replies = &replies;
     services.bulk_in = &bulk_in;

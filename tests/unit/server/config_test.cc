@@ -62,6 +62,7 @@ share_memory = false
 env = { POCL_MAX_PTHREAD_COUNT = "2" }
 [cuda]
 device = "soft"
+memory = "chunks"
 driver = "/opt/libcuda.so.1"
 cache = "/var/cache/h"
 cache_size = "3MiB"
@@ -103,6 +104,7 @@ max_sessions = 5
   EXPECT_FALSE(config.share_memory);
   EXPECT_EQ(config.env.at("POCL_MAX_PTHREAD_COUNT"), "2");
   EXPECT_EQ(config.cuda_device, CudaDevice::kSoft);
+  EXPECT_EQ(config.cuda_memory, CudaMemory::kChunks);
   EXPECT_EQ(config.cuda_driver, "/opt/libcuda.so.1");
   EXPECT_EQ(config.cuda_cache, "/var/cache/h");
   EXPECT_EQ(config.cuda_cache_size, 3u << 20);

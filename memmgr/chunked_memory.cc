@@ -1,0 +1,169 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "memmgr/chunked_memory.h"
+
+#include <algorithm>
+#include <bit>
+#include <iterator>
+#include <utility>
+
+namespace hawser::memmgr {
+namespace {
+
+uint64_t RoundUp(uint64_t size, uint64_t unit) { return (size + unit - 1) / unit * unit; }
+
+}  // namespace
+
+ChunkedMemory::ChunkedMemory(DeviceVmm* vmm, int device)
+    : vmm_(vmm), granularity_(vmm->granularity()), devices_{device} {}
+
+ChunkedMemory::~ChunkedMemory() {
+  const std::lock_guard lock(mutex_);
+  for (const auto& [address, chunk] : chunks_) {
+    vmm_->Unmap(address, chunk.size);
+    vmm_->Release(chunk.handle);
+  }
+  if (span_ != 0) vmm_->Free(begin_, span_);
+}
+
+int32_t ChunkedMemory::Reserve(uint64_t size) {
+  const std::lock_guard lock(mutex_);
+  int32_t status = vmm_->out_of_memory();
+  for (size = size / granularity_ * granularity_; size != 0; size = size / 2 / granularity_ * granularity_) {
+    uint64_t address = 0;
+    status = vmm_->Reserve(size, &address);
+    if (status != 0) continue;
+    begin_ = address;
+    span_ = size;
+    addresses_ = ExtentAllocator(size, granularity_);
+    break;
+  }
+  return status;
+}
+
+uint64_t ChunkedMemory::Footprint(uint64_t size) const {
+  if (size > UINT64_MAX / 2) return 0;
+  return RoundUp(std::max<uint64_t>(size, 1), size <= kSmall ? kUnit : granularity_);
+}
+
+uint64_t ChunkedMemory::ChunkSize(uint64_t size) const {
+  // In powers of two, so that chunks of one size fit where others of that size have been.
+  const uint64_t least = (size + kMostChunks - 1) / kMostChunks;
+  return std::max(granularity_, std::bit_ceil(least));
+}
+
+int32_t ChunkedMemory::Back(uint64_t size, uint64_t* address) {
+  const auto room = addresses_.Allocate(size);
+  if (!room) return vmm_->out_of_memory();
+  const uint64_t begin = begin_ + *room;
+  const uint64_t step = ChunkSize(size);
+  int32_t status = 0;
+  uint64_t done = 0;
+  while (done < size && status == 0) {
+    Chunk chunk;
+    chunk.address = begin + done;
+    chunk.size = std::min(step, size - done);
+    status = vmm_->Create(chunk.size, &chunk.handle);
+    if (status != 0) break;
+    status = vmm_->Map(chunk.address, chunk.size, chunk.handle);
+    if (status != 0) {
+      vmm_->Release(chunk.handle);
+      break;
+    }
+    chunks_[chunk.address] = chunk;
+    held_ += chunk.size;
+    done += chunk.size;
+  }
+  if (status == 0) status = vmm_->SetAccess(begin, size, devices_);
+  *address = begin;
+  if (status != 0) Unback(begin);
+  return status;
+}
+
+void ChunkedMemory::Unback(uint64_t address) {
+  const uint64_t end = address + addresses_.SizeAt(address - begin_);
+  auto chunk = chunks_.lower_bound(address);
+  while (chunk != chunks_.end() && chunk->first < end) {
+    vmm_->Unmap(chunk->first, chunk->second.size);
+    vmm_->Release(chunk->second.handle);
+    held_ -= chunk->second.size;
+    chunk = chunks_.erase(chunk);
+  }
+  (void)addresses_.Free(address - begin_);
+}
+
+int32_t ChunkedMemory::AllocateSmall(uint64_t size, uint64_t* address) {
+  // Where the largest hole is the smallest that will do: large holes stay for who needs them.
+  const auto best = by_room_.lower_bound({size, 0});
+  uint64_t begin = 0;
+  if (best != by_room_.end()) {
+    begin = best->second;
+    if (slabs_.at(begin).extents.empty()) --empty_slabs_;
+  } else {
+    const uint64_t room = std::max(granularity_, 2 * kSmall);
+    if (const int32_t status = Back(room, &begin); status != 0) return status;
+    slabs_.emplace(begin, room);
+  }
+  const auto extent = InSlab(begin, slabs_.at(begin), [&](ExtentAllocator& extents) { return extents.Allocate(size); });
+  *address = begin + *extent;
+  return 0;
+}
+
+int32_t ChunkedMemory::Allocate(uint64_t size, uint64_t* address) {
+  const uint64_t footprint = Footprint(size);
+  if (footprint == 0) return vmm_->out_of_memory();
+  const std::lock_guard lock(mutex_);
+  if (size <= kSmall) return AllocateSmall(footprint, address);
+  return Back(footprint, address);
+}
+
+bool ChunkedMemory::Free(uint64_t address) {
+  const std::lock_guard lock(mutex_);
+  if (address < begin_ || address - begin_ >= span_) return false;
+  auto at = slabs_.upper_bound(address);
+  if (at != slabs_.begin()) {
+    --at;
+    const uint64_t begin = at->first;
+    Slab& slab = at->second;
+    if (slab.extents.SizeAt(address - begin) != 0) {
+      (void)InSlab(begin, slab, [&](ExtentAllocator& extents) { return extents.Free(address - begin); });
+      if (!slab.extents.empty()) return true;
+      // One that is empty is kept: who allocates and frees in turn does not pay for a chunk each time.
+      if (++empty_slabs_ <= 1) return true;
+      --empty_slabs_;
+      by_room_.erase({slab.extents.largest_free(), begin});
+      slabs_.erase(at);
+      Unback(begin);
+      return true;
+    }
+  }
+  if (slabs_.count(address) != 0 || addresses_.SizeAt(address - begin_) == 0) return false;
+  Unback(address);
+  return true;
+}
+
+int32_t ChunkedMemory::GiveAccess(int device) {
+  const std::lock_guard lock(mutex_);
+  if (std::find(devices_.begin(), devices_.end(), device) != devices_.end()) return 0;
+  devices_.push_back(device);
+  for (const auto& [address, chunk] : chunks_) {
+    if (const int32_t status = vmm_->SetAccess(address, chunk.size, devices_); status != 0) {
+      devices_.pop_back();
+      return status;
+    }
+  }
+  return 0;
+}
+
+std::vector<ChunkedMemory::Chunk> ChunkedMemory::Chunks() const {
+  const std::lock_guard lock(mutex_);
+  std::vector<Chunk> chunks;
+  for (const auto& [address, chunk] : chunks_) chunks.push_back(chunk);
+  return chunks;
+}
+
+uint64_t ChunkedMemory::held() const {
+  const std::lock_guard lock(mutex_);
+  return held_;
+}
+
+}  // namespace hawser::memmgr
