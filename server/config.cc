@@ -308,6 +308,14 @@ void ReadShare(Section& section, const toml::node& tenant, TenantShare* share) {
   };
   percent("min_share", &share->min_share_ppm);
   percent("max_share", &share->max_share_ppm);
+  if (const toml::node* node = section.Find("slo_ms")) {
+    const std::optional<double> value = node->value<double>();
+    if (!value || !(*value >= 0 && *value <= TenantShare::kLongestSloNs / 1e6)) {
+      section.Wrong(*node, "slo_ms", "must be a time in milliseconds, an hour at most");
+    } else {
+      share->slo_ns = static_cast<uint64_t>(std::llround(*value * 1e6));
+    }
+  }
   if (const Status status = share->Check(); !status.ok()) section.Wrong(tenant, "min_share", ": " + status.text());
 }
 

@@ -20,6 +20,7 @@ void Merge(const TenantChange& later, TenantChange* into) {
   take(later.priority, &into->priority);
   take(later.min_share_ppm, &into->min_share_ppm);
   take(later.max_share_ppm, &into->max_share_ppm);
+  take(later.slo_ns, &into->slo_ns);
   take(later.max_sessions, &into->max_sessions);
   take(later.session_device_memory, &into->session_device_memory);
 }

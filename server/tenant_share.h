@@ -15,11 +15,13 @@ struct TenantShare {
   static constexpr uint32_t kMaxWeight = 10000;
   static constexpr int32_t kMaxPriority = 1000;  ///< Also the least, negated.
   static constexpr uint32_t kWhole = 1'000'000;  ///< ppm
+  static constexpr uint64_t kLongestSloNs = 3'600'000'000'000;
 
   uint32_t weight = 100;
   int32_t priority = 0;
   uint32_t min_share_ppm = 0;  ///< Reserved; 0: none.
   uint32_t max_share_ppm = 0;  ///< 0: no limit.
+  uint64_t slo_ns = 0;         ///< Wanted time from a request's arrival to its end; 0: none.
 
   bool operator==(const TenantShare&) const = default;
 
@@ -40,6 +42,7 @@ struct TenantShare {
       return wrong("the reserved share (" + std::to_string(min_share_ppm) + " ppm) is more than the limit (" +
                    std::to_string(max_share_ppm) + " ppm)");
     }
+    if (slo_ns > kLongestSloNs) return wrong("the wanted latency (slo) can be an hour at most");
     return {};
   }
 };

@@ -32,6 +32,7 @@ class Tenant:
     weight: int = 100
     priority: int = 0
     min_share: int = 0
+    slo_ms: int = 0
 
     def arguments(self):
         return [text for name, value in self.work.items() for text in (f"--{name.replace('_', '-')}", str(value))]
@@ -180,7 +181,7 @@ class Stage:
                  "[scheduler.settings]"] + [f"{key} = {value}" for key, value in settings.items()]
         for number, tenant in enumerate(tenants):
             lines += [f"[tenants.{tenant.name}]", f'token = "{self._token(number)}"', f"weight = {tenant.weight}",
-                      f"priority = {tenant.priority}", f"min_share = {tenant.min_share}"]
+                      f"priority = {tenant.priority}", f"min_share = {tenant.min_share}", f"slo_ms = {tenant.slo_ms}"]
         return "\n".join(lines) + "\n"
 
     @staticmethod
@@ -194,16 +195,16 @@ class Stage:
         if done.returncode != 0:
             raise Failure(f"hawser {' '.join(words)}: {done.stderr}")
 
-    def run(self, policy, tenants, limit_s=170, settings=None, later=()):
+    def run(self, policy, tenants, limit_s=170, settings=None, later=(), sample=True):
         """All tenants begin together; returns when the last has ended. `later`: [(seconds, [word])], what an operator
-        types while they run: hawser word..."""
+        types while they run: hawser word... `sample`: ask the server ten times a second what each has used."""
         folder = pathlib.Path(tempfile.mkdtemp(prefix="hawser-experiment-run-"))
         try:
-            return self._run(policy, tenants, limit_s, settings or {}, later, folder)
+            return self._run(policy, tenants, limit_s, settings or {}, later, sample, folder)
         finally:
             shutil.rmtree(folder, ignore_errors=True)
 
-    def _run(self, policy, tenants, limit_s, settings, later, folder):
+    def _run(self, policy, tenants, limit_s, settings, later, sample, folder):
         config = folder / "hawserd.toml"
         config.write_text(self._configuration(policy, tenants, settings))
         deadline = time.monotonic() + limit_s
@@ -222,8 +223,9 @@ class Stage:
                         # One after the other, so that each prepares alone and nobody owes anything at the start.
                         guests[-1].wait_until("ready", deadline)
                         time.sleep(0.12)
-                    sampler = Sampler(str(self.hawser), server.uri)
-                    sampler.first.wait(10)
+                    if sample:
+                        sampler = Sampler(str(self.hawser), server.uri)
+                        sampler.first.wait(10)
                     start_ns = time.clock_gettime_ns(time.CLOCK_MONOTONIC) + 300_000_000
                     start.with_suffix(".part").write_text(f"{start_ns}\n")
                     start.with_suffix(".part").rename(start)
@@ -237,6 +239,8 @@ class Stage:
                     until.write_text("")
                     programs = {guest.tenant.name: guest.finish(deadline) for guest in guests}
                     time.sleep(0.15)  # One more sample.
+                    if sampler is None:
+                        return Result(tenants, programs, {tenant.name: None for tenant in tenants})
                     sampler.stop()
                     return Result(tenants, programs, sampler.counters(tenants, start_ns))
                 except Failure as failure:

@@ -1,13 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* prio: the most urgent first. Below the top, kernels run in short pieces with little in flight, so that whoever is
- * more urgent waits for two pieces at most; a lower level gets the device only after the higher ones have been silent
- * for a moment. Within a level, whoever was served longest ago. Whoever has waited too long gets one slice, whatever
- * its level. Settings: slice_us (1000), unit_us (150), silence_us (100), aging_us (500000). */
+/* prio: the most urgent first. Below the top, kernels run in short pieces with two in flight, so that whoever is
+ * more urgent waits for these at most, and the device does not wait between two pieces; a lower level gets the device
+ * only after the higher ones have been silent for a moment. Within a level, whoever was served longest ago. Whoever has
+ * waited too long gets one slice, whatever its level. A slice of whoever has no rival of its level is a long one, which
+ * ends when one comes. Settings: slice_us (1000), long_slice_us (20000), unit_us (150), silence_us (100), aging_us
+ * (500000). */
 #include "scheduler/policies/settings.h"
 
 typedef struct prio {
   const hawser_host* host;
-  uint64_t slice_ns, unit_ns, silence_ns, aging_ns;
+  uint64_t slice_ns, long_slice_ns, unit_ns, silence_ns, aging_ns;
+  int is_long; /* the running slice is */
 } prio;
 
 static int prio_init(const hawser_host* host, void** state) {
@@ -15,6 +18,7 @@ static int prio_init(const hawser_host* host, void** state) {
   if (self == NULL) return -1;
   self->host = host;
   self->slice_ns = hawser_setting_us(host, "slice_us", 1000000u);
+  self->long_slice_ns = hawser_setting_us(host, "long_slice_us", 20000000u);
   self->unit_ns = hawser_setting_us(host, "unit_us", 150000u);
   self->silence_ns = hawser_setting_us(host, "silence_us", 100000u);
   self->aging_ns = hawser_setting_us(host, "aging_us", 500000000u);
@@ -38,7 +42,7 @@ static int prio_before(const prio* self, const hawser_tenant_view* a, const haws
 }
 
 static int prio_select(void* state, hawser_decision* out) {
-  const prio* self = state;
+  prio* self = state;
   const hawser_host* host = self->host;
   const uint64_t now = host->now_ns(host->ctx);
   hawser_tenant_view best = {0};
@@ -51,9 +55,13 @@ static int prio_select(void* state, hawser_decision* out) {
   }
   if (out->who == NULL) return -1;
   const int old = now - prio_waiting_since(&best) > self->aging_ns;
-  int outranked = 0;
+  int outranked = 0, peers = 0, rivals = 0; /* rivals: peers that have work */
   for (hawser_tenant* t = host->next_tenant(host->ctx, NULL); t != NULL; t = host->next_tenant(host->ctx, t)) {
     const hawser_tenant_view view = hawser_look(host, t);
+    if (view.priority == best.priority && t != out->who) {
+      peers = 1;
+      if (view.idle_since_ns == 0) rivals = 1;
+    }
     if (view.priority <= best.priority) continue;
     outranked = 1;
     if (old || view.idle_since_ns == 0 || view.last_served_ns == 0) continue;
@@ -63,18 +71,23 @@ static int prio_select(void* state, hawser_decision* out) {
     }
   }
   if (out->wait_ns != 0) return HAWSER_SELECT_WAIT;
-  out->slice_ns = self->slice_ns;
+  self->is_long = !old && !rivals;
+  out->slice_ns = self->is_long ? self->long_slice_ns : self->slice_ns;
   if (outranked) {
     out->unit_ns = self->unit_ns;
-    out->inflight_cap_ns = self->unit_ns;
+    /* Pieces are about as long as they should be: the second must not be refused because the first is a bit longer. */
+    out->inflight_cap_ns = 2 * self->unit_ns;
     out->flags = HAWSER_DECISION_NEVER_OPEN;
+  } else if (peers) {
+    out->unit_ns = self->slice_ns; /* so long does a peer wait that comes meanwhile */
   }
   return HAWSER_SELECT_DECIDED;
 }
 
 static int prio_preempt(void* state, hawser_tenant* running, hawser_tenant* woken) {
   const prio* self = state;
-  return hawser_look(self->host, woken).priority > hawser_look(self->host, running).priority;
+  const int32_t ours = hawser_look(self->host, running).priority, theirs = hawser_look(self->host, woken).priority;
+  return theirs > ours || (theirs == ours && self->is_long);
 }
 
 HAWSER_POLICY_EXPORT const hawser_policy* hawser_policy_entry_v1(const hawser_host* host) {

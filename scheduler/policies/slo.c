@@ -2,13 +2,16 @@
 /* slo: tenants with a wanted latency and a reservation are served by earliest deadline, each within its reserved share
  * (a constant bandwidth server, Abeni and Buttazzo 1998); everybody else, and whoever has used up its reservation, by
  * start-time fair queueing. A tenant gets a budget of min_share x slo for every slo; a tenant with an slo and no
- * min_share has its part by weight. Settings: slice_us (1000), unit_us (150). */
+ * min_share has its part by weight. Beside such tenants kernels of the others run in short pieces with two in flight;
+ * their slices are long while nobody else has work, and end when somebody comes.
+ * Settings: slice_us (1000), long_slice_us (20000), unit_us (150). */
 #include "scheduler/policies/virtual_clock.h"
 
 typedef struct slo {
   const hawser_host* host;
   virtual_clock clock;
-  uint64_t slice_ns, unit_ns;
+  uint64_t slice_ns, long_slice_ns, unit_ns;
+  int is_long; /* the running slice is, and is in nobody's reservation */
 } slo;
 
 typedef struct slo_tenant {
@@ -26,6 +29,7 @@ static int slo_init(const hawser_host* host, void** state) {
   if (self == NULL) return -1;
   self->host = host;
   self->slice_ns = hawser_setting_us(host, "slice_us", 1000000u);
+  self->long_slice_ns = hawser_setting_us(host, "long_slice_us", 20000000u);
   self->unit_ns = hawser_setting_us(host, "unit_us", 150000u);
   *state = self;
   return 0;
@@ -86,13 +90,15 @@ static int slo_select(void* state, hawser_decision* out) {
   const hawser_host* host = self->host;
   const uint64_t now = host->now_ns(host->ctx);
   hawser_tenant* urgent = NULL;
-  int reserved = 0; /* somebody has an slo */
+  int reserved = 0; /* how many have an slo */
+  int working = 0;
   for (hawser_tenant* t = host->next_tenant(host->ctx, NULL); t != NULL; t = host->next_tenant(host->ctx, t)) {
-    if (slo_of(self, t)->period_ns != 0) reserved = 1;
+    if (slo_of(self, t)->period_ns != 0) ++reserved;
   }
   for (hawser_tenant* t = host->next_runnable(host->ctx, NULL); t != NULL; t = host->next_runnable(host->ctx, t)) {
     slo_tenant* tenant = slo_of(self, t);
     slo_refresh(self, tenant, now);
+    ++working;
     if (tenant->period_ns != 0 && tenant->budget_ns > 0 &&
         (urgent == NULL || tenant->deadline_ns < slo_of(self, urgent)->deadline_ns)) {
       urgent = t;
@@ -100,17 +106,22 @@ static int slo_select(void* state, hawser_decision* out) {
     if (out->who == NULL || virtual_before(tenant->times.start, slo_of(self, out->who)->times.start)) out->who = t;
   }
   if (out->who == NULL) return -1;
+  self->is_long = urgent == NULL && working == 1;
   if (urgent != NULL) {
     out->who = urgent;
     out->slice_ns = (uint64_t)slo_of(self, urgent)->budget_ns;
-    out->unit_ns = self->unit_ns;
+    if (reserved > 1) { /* another's deadline may be earlier */
+      out->unit_ns = self->unit_ns;
+      out->inflight_cap_ns = 2 * self->unit_ns;
+    }
     return HAWSER_SELECT_DECIDED;
   }
   self->clock.now = slo_of(self, out->who)->times.start;
-  out->slice_ns = self->slice_ns;
-  if (reserved) {
+  out->slice_ns = self->is_long ? self->long_slice_ns : self->slice_ns;
+  if (reserved != 0) {
     out->unit_ns = self->unit_ns;
-    out->inflight_cap_ns = self->unit_ns;
+    /* Pieces are about as long as they should be: the second must not be refused because the first is a bit longer. */
+    out->inflight_cap_ns = 2 * self->unit_ns;
     out->flags = HAWSER_DECISION_NEVER_OPEN;
   }
   return HAWSER_SELECT_DECIDED;
@@ -127,7 +138,7 @@ static int slo_preempt(void* state, hawser_tenant* running, hawser_tenant* woken
   slo* self = state;
   const slo_tenant* w = slo_of(self, woken);
   const slo_tenant* r = slo_of(self, running);
-  if (w->period_ns == 0 || w->budget_ns <= 0) return 0;
+  if (w->period_ns == 0 || w->budget_ns <= 0) return self->is_long;
   return r->period_ns == 0 || r->budget_ns <= 0 || w->deadline_ns < r->deadline_ns;
 }
 

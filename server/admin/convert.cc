@@ -131,6 +131,7 @@ void ToMessage(const TenantState& state, pb::Tenant* message) {
   settings->set_priority(state.settings.share.priority);
   settings->set_min_share_ppm(state.settings.share.min_share_ppm);
   settings->set_max_share_ppm(state.settings.share.max_share_ppm);
+  settings->set_slo_ns(state.settings.share.slo_ns);
   settings->set_max_sessions(state.settings.max_sessions);
   settings->set_session_device_memory_bytes(state.settings.session_device_memory);
   message->set_sessions(state.sessions);
@@ -196,6 +197,7 @@ Result<TenantChange> FromMessage(const pb::SetTenantRequest& message) {
   if (message.has_priority()) change.priority = message.priority();
   if (message.has_min_share_ppm()) change.min_share_ppm = message.min_share_ppm();
   if (message.has_max_share_ppm()) change.max_share_ppm = message.max_share_ppm();
+  if (message.has_slo_ns()) change.slo_ns = message.slo_ns();
   if (message.has_max_sessions()) change.max_sessions = message.max_sessions();
   if (message.has_session_device_memory_bytes()) change.session_device_memory = message.session_device_memory_bytes();
   if (change.empty()) return Status(Code::kInvalid, "nothing to change: give at least one field, or reset");

@@ -15,6 +15,7 @@ Status Apply(const TenantChange& change, TenantSettings* settings) {
   if (change.priority) changed.share.priority = *change.priority;
   if (change.min_share_ppm) changed.share.min_share_ppm = *change.min_share_ppm;
   if (change.max_share_ppm) changed.share.max_share_ppm = *change.max_share_ppm;
+  if (change.slo_ns) changed.share.slo_ns = *change.slo_ns;
   if (change.max_sessions) changed.max_sessions = *change.max_sessions;
   if (change.session_device_memory) changed.session_device_memory = *change.session_device_memory;
   if (Status status = changed.share.Check(); !status.ok()) return status;

@@ -108,11 +108,12 @@ struct TenantChange {
   std::optional<int32_t> priority;
   std::optional<uint32_t> min_share_ppm;
   std::optional<uint32_t> max_share_ppm;
+  std::optional<uint64_t> slo_ns;
   std::optional<uint32_t> max_sessions;
   std::optional<uint64_t> session_device_memory;
 
   bool empty() const {
-    return !reset && !weight && !priority && !min_share_ppm && !max_share_ppm && !max_sessions &&
+    return !reset && !weight && !priority && !min_share_ppm && !max_share_ppm && !slo_ns && !max_sessions &&
            !session_device_memory;
   }
 };

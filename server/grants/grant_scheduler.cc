@@ -150,6 +150,7 @@ scheduler::TenantConfig GrantScheduler::ConfigOf(const std::string& name, const 
   config.priority = share.priority;
   config.min_share_ppm = share.min_share_ppm;
   config.max_share_ppm = share.max_share_ppm;
+  config.slo_ns = share.slo_ns;
   return config;
 }
 

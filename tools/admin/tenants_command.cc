@@ -2,6 +2,7 @@
 #include "tools/admin/tenants_command.h"
 
 #include <CLI/CLI.hpp>
+#include <cmath>
 #include <iostream>
 
 #include "server/size.h"
@@ -54,6 +55,12 @@ Result<pb::SetTenantRequest> ToRequest(const TenantWords& words) {
   if (!status.ok()) return status;
   status = percent("--max-share", words.max_share, [&](uint32_t ppm) { request.set_max_share_ppm(ppm); });
   if (!status.ok()) return status;
+  if (words.slo_ms) {
+    if (!(*words.slo_ms >= 0 && *words.slo_ms <= 3'600'000)) {
+      return Status(Code::kInvalid, "--slo-ms: a time in milliseconds, an hour at most");
+    }
+    request.set_slo_ns(static_cast<uint64_t>(std::llround(*words.slo_ms * 1e6)));
+  }
   return request;
 }
 
@@ -81,6 +88,8 @@ void TenantsCommand::Register(CLI::App& app) {
   set_->add_option("--min-share", words_.min_share, "Reserved part of the device's time: 25%")->type_name("PERCENT");
   set_->add_option("--max-share", words_.max_share, "Limit of its part of the device's time; 0: none")
       ->type_name("PERCENT");
+  set_->add_option("--slo-ms", words_.slo_ms,
+                   "Wanted time from a request's arrival to its end, for the policy slo; 0: none");
   set_->add_flag("--reset", words_.reset, "First forget what was changed before");
 }
 

@@ -21,6 +21,7 @@ struct TenantWords {
   std::string memory;     ///< "512MiB", "device"
   std::string min_share;  ///< "25%"
   std::string max_share;
+  std::optional<double> slo_ms;
 };
 /// kInvalid, naming the option, when something cannot be understood.
 wire::Result<pb::SetTenantRequest> ToRequest(const TenantWords& words);

@@ -241,15 +241,16 @@ std::string Table::Text() const {
 }
 
 std::string TenantsText(const pb::ListTenantsResponse& tenants) {
-  Table table(
-      {"TENANT", "WEIGHT", "PRIORITY", "MIN SHARE", "MAX SHARE", "SESSIONS", "MEMORY/SESSION", "MEMORY NOW", "FROM"},
-      {true, false, false, false, false, false, false, false, true});
+  Table table({"TENANT", "WEIGHT", "PRIORITY", "MIN SHARE", "MAX SHARE", "SLO", "SESSIONS", "MEMORY/SESSION",
+               "MEMORY NOW", "FROM"},
+              {true, false, false, false, false, false, false, false, false, true});
   for (const pb::Tenant& tenant : tenants.tenants()) {
     const pb::TenantSettings& settings = tenant.settings();
     const std::string from = tenant.changed() ? "changed" : tenant.configured() ? "configuration" : "defaults";
     table.Add({tenant.name(), std::to_string(settings.weight()), std::to_string(settings.priority()),
                settings.min_share_ppm() != 0 ? PercentText(settings.min_share_ppm()) : kUnknown,
                settings.max_share_ppm() != 0 ? PercentText(settings.max_share_ppm()) : kUnknown,
+               settings.slo_ns() != 0 ? DurationText(settings.slo_ns()) : kUnknown,
                std::to_string(tenant.sessions()) + "/" + std::to_string(settings.max_sessions()),
                LimitText(settings.session_device_memory_bytes()), BytesText(tenant.device_memory_bytes()), from});
   }

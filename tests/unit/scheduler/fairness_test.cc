@@ -6,6 +6,8 @@
 #include <string>
 #include <utility>
 
+#include "scheduler/core/policy_host.h"
+#include "scheduler/core/policy_library.h"
 #include "tests/unit/scheduler/simulate.h"
 
 namespace hawser::scheduler {
@@ -231,6 +233,51 @@ TEST(Latency, IsAlmostAsAloneBesideABatch) {
               0.8 * static_cast<double>(batch_alone.result.tenants[0].used_ns))
         << policy;
     EXPECT_GE(both.metrics.tenants[0].latency.count, 590u) << policy;
+  }
+}
+
+// Each grant that ends costs a turn through the scheduler; who has no rival loses the device when somebody comes, and
+// otherwise seldom.
+TEST(Latency, ABatchJobKeepsTheDeviceBetweenRequests) {
+  for (const char* policy : {"prio", "slo"}) {
+    const Played played = Play("latency-batch", policy);
+    const uint64_t requests = played.metrics.tenants[0].latency.count;
+    EXPECT_GE(requests, 590u) << policy;
+    EXPECT_LE(played.result.tenants[1].grants, 4 * requests) << policy;
+  }
+}
+
+TEST(Latency, ALongSliceEndsWhenARivalComes) {
+  for (const char* policy : {"prio", "slo"}) {
+    Scenario scenario = TwoOrMore({Backlogged("batch", 100, 2000, 100), Backlogged("rival", 100, 200, 100)});
+    scenario.clients[1].arrival = SimClient::Arrival::kPeriodic;
+    scenario.clients[1].think_ns = 7'000'000;
+    SimClient boss = Backlogged("boss", 100, 200, 100);
+    boss.tenant.priority = 5;
+    boss.tenant.slo_ns = 10'000'000;
+    boss.arrival = SimClient::Arrival::kPeriodic;
+    boss.think_ns = 50'000'000;
+    scenario.clients.push_back(boss);
+    const Played played = Play(scenario, policy);
+    EXPECT_LE(played.metrics.tenants[1].latency.p99_ns, 1'500'000u) << policy;
+  }
+}
+
+// Pieces are rarely as long as they should be; if one that is a little longer kept the next from the device, it would
+// stand idle between any two.
+TEST(Latency, TwoPiecesMayBeInFlight) {
+  for (const char* policy : {"prio", "slo"}) {
+    TenantTable tenants;
+    PolicyHost host(tenants, {}, [](const PolicyEvent&) {});
+    Tenant& service = tenants.Add(1, {.name = "service", .priority = 5, .slo_ns = 20'000'000});
+    Tenant& batch = tenants.Add(2, {.name = "batch"});
+    ASSERT_TRUE(host.Use(*PolicyLibrary::Find(policy), 1000).ok());
+    service.has_work = false;
+    batch.has_work = true;
+    const Choice choice = host.Select(1'000'000'000);
+    ASSERT_EQ(choice.kind, Choice::Kind::kGrant) << policy;
+    EXPECT_GT(choice.cap_ns, choice.unit_ns + choice.unit_ns / 2) << policy;
+    EXPECT_LE(choice.cap_ns, 2 * choice.unit_ns) << policy;
   }
 }
 

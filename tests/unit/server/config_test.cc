@@ -220,9 +220,9 @@ TEST(Config, ReadsWhereOperatorsConnect) {
 
 TEST(Config, ReadsShares) {
   const Config config = Parsed(
-      "[tenants.a]\nuid = [1]\nweight = 30\npriority = -5\nmin_share = 12.5\nmax_share = 50\n"
+      "[tenants.a]\nuid = [1]\nweight = 30\npriority = -5\nmin_share = 12.5\nmax_share = 50\nslo_ms = 12.5\n"
       "[tenants.b]\nuid = [2]\n");
-  const TenantShare expected{30, -5, 125'000, 500'000};
+  const TenantShare expected{30, -5, 125'000, 500'000, 12'500'000};
   EXPECT_EQ(config.tenants[0].share, expected);
   EXPECT_EQ(config.tenants[1].share, TenantShare());
   for (const auto& [line, words] : {std::pair{"weight = 0", "tenants.a.weight"},
@@ -231,6 +231,8 @@ TEST(Config, ReadsShares) {
                                     {"priority = \"high\"", "tenants.a.priority"},
                                     {"min_share = 101", "percentage"},
                                     {"max_share = -1", "percentage"},
+                                    {"slo_ms = -1", "milliseconds"},
+                                    {"slo_ms = 3600001", "milliseconds"},
                                     {"max_share = nan", "percentage"},
                                     {"min_share = 60\nmax_share = 50", "more than the limit"}}) {
     const std::string wrong = ErrorOf(std::string("[tenants.a]\nuid = [1]\n") + line + "\n");

@@ -119,6 +119,20 @@ TEST(TenantLedgerTest, AConfigurationThatDoesNotFitWins) {
   EXPECT_EQ(ledger.Effective(later).share, later.share);
 }
 
+TEST(TenantLedgerTest, AWantedLatencyIsKeptBesideOtherChanges) {
+  TenantLedger ledger;
+  admin::TenantChange change;
+  change.slo_ns = 20'000'000;
+  EXPECT_FALSE(change.empty());
+  ASSERT_TRUE(ledger.Change(Configured(), change).ok());
+  change = {};
+  change.weight = 7;
+  ASSERT_TRUE(ledger.Change(Configured(), change).ok());
+  EXPECT_EQ(ledger.Effective(Configured()).share.slo_ns, 20'000'000u);
+  change.slo_ns = TenantShare::kLongestSloNs + 1;
+  EXPECT_EQ(ledger.Change(Configured(), change).code(), Code::kInvalid);
+}
+
 TEST(TenantLedgerTest, AddsUpWhatWasUsed) {
   TenantLedger ledger;
   EXPECT_FALSE(ledger.Knows("lab"));

@@ -63,12 +63,14 @@ TEST(TenantWordsTest, BecomeARequest) {
   words.weight = 300;
   words.memory = "2GiB";
   words.max_share = "12.5%";
+  words.slo_ms = 7.5;
   const auto request = ToRequest(words);
   ASSERT_TRUE(request.ok()) << request.status().text();
   EXPECT_EQ(request.value().name(), "alice");
   EXPECT_EQ(request.value().weight(), 300u);
   EXPECT_EQ(request.value().session_device_memory_bytes(), uint64_t{2} << 30);
   EXPECT_EQ(request.value().max_share_ppm(), 125'000u);
+  EXPECT_EQ(request.value().slo_ns(), 7'500'000u);
   EXPECT_FALSE(request.value().has_priority());
   EXPECT_FALSE(request.value().has_min_share_ppm());
   words.memory = "device";
@@ -84,6 +86,9 @@ TEST(TenantWordsTest, SayWhichOptionIsWrong) {
   words.memory.clear();
   words.min_share = "half";
   EXPECT_THAT(ToRequest(words).status().text(), HasSubstr("--min-share: 'half'"));
+  words.min_share.clear();
+  words.slo_ms = -1;
+  EXPECT_THAT(ToRequest(words).status().text(), HasSubstr("--slo-ms"));
   for (const char* bad : {"", "%", "-1", "101", "50%%", "nan", "inf", "1e9"})
     EXPECT_FALSE(ParsePercent(bad).ok()) << bad;
   EXPECT_EQ(ParsePercent("100").value(), 1'000'000u);
