@@ -6,7 +6,7 @@ add_dependencies(split_kernels hawserd hawser-worker hawser_opencl_icd)
 foreach(transport shm tcp)
   add_test(NAME opencl_split_same_${transport}
     COMMAND ${HAWSER_PYTHON} ${CMAKE_CURRENT_SOURCE_DIR}/split_same.py --build ${PROJECT_BINARY_DIR}
-            --transport ${transport} --items 0 64 128 1024 --split ids --split matmul --split stride --split plain --split group_sum
+            --transport ${transport} --items 0 64 128 1024 --split ids --split volume --split matmul --split stride --split plain --split group_sum
             --split last_done --split float_add --split sobel --whole all_meet -- $<TARGET_FILE:split_kernels>)
   set_tests_properties(opencl_split_same_${transport} PROPERTIES LABELS integration TIMEOUT ${HAWSER_TIME_LIMIT}
     ENVIRONMENT "${HAWSER_TEST_ENVIRONMENT}")

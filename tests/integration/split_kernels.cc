@@ -27,6 +27,17 @@ kernel void ids(global uint* in, global uint* out) {
   out[at] = mix(in[at % 4096] + group_of() * 31 + get_num_groups(1) * 7 + get_work_dim() + get_group_id(2) * 3 +
                 get_num_groups(2) + get_global_offset(1) * 5 + get_global_id(2));
 }
+kernel void volume(global uint* in, global uint* out) {  // In three dimensions only.
+  size_t x = get_global_id(0) - get_global_offset(0), y = get_global_id(1) - get_global_offset(1),
+         z = get_global_id(2) - get_global_offset(2);
+  size_t group = (get_group_id(2) * get_num_groups(1) + get_group_id(1)) * get_num_groups(0) + get_group_id(0);
+  size_t at = (z * get_global_size(1) + y) * get_global_size(0) + x;
+  local uint first;
+  if (get_local_id(0) + get_local_id(1) + get_local_id(2) == 0) first = at;
+  barrier(CLK_LOCAL_MEM_FENCE);
+  out[at] = mix(in[group % 4096] + first * 3 + get_global_id(2) * 11 + get_global_offset(2) * 5 + get_work_dim() +
+                get_num_groups(2) * 13 + get_global_size(2) * 17);
+}
 kernel void matmul(global const uint* in, global uint* out) {
   local uint a[TILE][TILE], b[TILE][TILE];
   size_t n = 64, x = get_local_id(0), y = get_local_id(1), column = get_global_id(0), row = get_global_id(1);
@@ -110,6 +121,8 @@ constexpr Case kCases[] = {
     {"ids", 1, {4096, 1, 1}, {32, 1, 1}, {0, 0, 0}},       {"ids", 1, {4080, 1, 1}, {48, 1, 1}, {0, 0, 0}},
     {"ids", 1, {4032, 1, 1}, {48, 1, 1}, {100, 0, 0}},     {"ids", 2, {64, 64, 1}, {8, 4, 1}, {0, 0, 0}},
     {"ids", 2, {128, 32, 1}, {64, 1, 1}, {3, 40000, 0}},   {"ids", 2, {2048, 2, 1}, {16, 1, 1}, {0, 0, 0}},
+    {"volume", 3, {16, 16, 16}, {4, 4, 4}, {0, 0, 0}},     {"volume", 3, {8, 8, 64}, {8, 4, 2}, {5, 0, 100000}},
+    {"volume", 3, {64, 16, 4}, {4, 4, 4}, {0, 40000, 7}},  {"volume", 3, {1024, 2, 4}, {16, 2, 1}, {0, 0, 0}},
     {"ids", 3, {16, 16, 16}, {4, 4, 4}, {1, 2, 3}},        {"matmul", 2, {64, 64, 1}, {8, 8, 1}, {0, 0, 0}},
     {"stride", 1, {1024, 1, 1}, {0, 0, 0}, {0, 0, 0}},     {"stride", 1, {2048, 1, 1}, {64, 1, 1}, {0, 0, 0}},
     {"plain", 1, {4096, 1, 1}, {0, 0, 0}, {0, 0, 0}},      {"plain", 1, {4093, 1, 1}, {0, 0, 0}, {70000, 0, 0}},

@@ -252,7 +252,7 @@ cl_int Splitter::EnqueuePart(const SplitJob& job, const SlicePart& part, cl_kern
     global[d] = part.global[d];
   }
   if (job.carried) {
-    offset[2] =
+    offset[2] +=
         slicing::CarryWord(job.plan->axis(), job.dimensions, part.first_group, job.plan->groups(job.plan->axis()));
   }
   return clEnqueueNDRangeKernel(queue, kernel, job.carried ? 3 : job.dimensions, offset, global,

@@ -105,20 +105,39 @@ TEST(CarriedPlan, ChoosesAnAxis) {
   shape.global[0] = 1020;
   EXPECT_FALSE(SlicePlan::Carried(shape, 64));  // Ragged.
   shape.global[0] = 1024;
-  shape.dimensions = 3;
-  EXPECT_FALSE(SlicePlan::Carried(shape, 64));
   shape.dimensions = 1;
   shape.local[0] = 0;
   EXPECT_FALSE(SlicePlan::Carried(shape, 64));
   shape.local[0] = 1;
-  shape.global[0] = kMostCarriedGroups + 1;
+  shape.global[0] = MostCarriedGroups(1) + 1;
   EXPECT_FALSE(SlicePlan::Carried(shape, 64));
 }
 
+TEST(CarriedPlan, ThreeDimensionsAreAsDeepAsTheWordHas) {
+  LaunchShape shape;
+  shape.dimensions = 3;
+  shape.global[0] = shape.global[1] = 16;
+  shape.global[2] = 8;
+  shape.local[0] = shape.local[1] = shape.local[2] = 4;
+  EXPECT_EQ(SlicePlan::Carried(shape, 1024)->axis(), 2u);
+  EXPECT_EQ(SlicePlan::Carried(shape, 512)->axis(), 1u) << "half of it is too much; a quarter is not";
+  shape.offset[2] = kMostCarriedDepth - 8;
+  EXPECT_TRUE(SlicePlan::Carried(shape, 1024));
+  shape.offset[2] += 1;
+  EXPECT_FALSE(SlicePlan::Carried(shape, 1024));
+  shape.offset[2] = 0;
+  shape.local[0] = shape.global[1] = shape.local[1] = shape.global[2] = shape.local[2] = 1;
+  shape.global[0] = MostCarriedGroups(3) + 1;
+  EXPECT_FALSE(SlicePlan::Carried(shape, 1024));
+}
+
 TEST(CarryWord, BitsDoNotMeet) {
-  const uint64_t word = CarryWord(1, 2, kMostCarriedGroups, kMostCarriedGroups);
-  EXPECT_EQ(word, (uint64_t{1} << 59) - 1);
-  EXPECT_EQ(word >> 58, 1u);
+  // on, dimensions - 1, axis, groups, first group
+  EXPECT_EQ(CarryWord(1, 2, MostCarriedGroups(2), MostCarriedGroups(2)),
+            uint64_t{1} << 58 | uint64_t{1} << 56 | uint64_t{1} << 54 | ((uint64_t{1} << 54) - 1));
+  EXPECT_EQ(CarryWord(2, 3, MostCarriedGroups(3), MostCarriedGroups(3)),
+            uint64_t{1} << 58 | uint64_t{2} << 56 | uint64_t{2} << 54 | ((uint64_t{1} << 54) - kMostCarriedDepth))
+      << "the low bits are the launch's own ids";
   EXPECT_EQ(CarryWord(0, 1, 0, 0), kFirstCarryWord);
 }
 
@@ -129,7 +148,7 @@ TEST(SlicePlan, CoversExactly) {
   for (int round = 0; round < 3000; ++round) {
     LaunchShape shape;
     shape.dimensions = static_cast<uint32_t>(1 + below(3));
-    const bool carried = shape.dimensions < 3 && below(2) == 0;
+    const bool carried = below(2) == 0;
     const bool no_local = !carried && below(4) == 0;
     for (uint32_t d = 0; d < shape.dimensions; ++d) {
       shape.local[d] = 1 + below(9);

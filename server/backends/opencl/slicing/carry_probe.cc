@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "server/backends/opencl/slicing/carry_probe.h"
 
+#include <algorithm>
 #include <cstring>
+#include <initializer_list>
 #include <string>
 #include <vector>
 
@@ -15,27 +17,32 @@ namespace {
 
 using ocl::Handle;
 
-constexpr size_t kFields = 14;
+constexpr size_t kFields = 18;
 constexpr uint64_t kItems = 256;
 
 // Comparisons with constants too: those are what PoCL's compiler gets wrong.
 constexpr std::string_view kSource = R"(
-kernel void probe(global ulong* out, ulong x, ulong y) {
-  global ulong* at = out + 14 * ((get_global_id(1) - y) * get_global_size(0) + get_global_id(0) - x);
+kernel void probe(global ulong* out, ulong x, ulong y, ulong z) {
+  global ulong* at = out + 18 * (((get_global_id(2) - z) * get_global_size(1) + get_global_id(1) - y) *
+                                 get_global_size(0) + get_global_id(0) - x);
   at[0] = get_group_id(0);
   at[1] = get_group_id(1);
-  at[2] = get_num_groups(0);
-  at[3] = get_num_groups(1);
-  at[4] = get_global_size(0);
-  at[5] = get_global_size(1);
-  at[6] = get_global_offset(0);
-  at[7] = get_global_offset(1);
-  at[8] = get_global_id(0);
-  at[9] = get_global_id(1);
-  at[10] = get_work_dim() * 1000 + get_global_id(2) * 100 + get_global_size(2) * 10 + get_num_groups(2);
-  at[11] = get_global_offset(0) >= 100000;
-  at[12] = get_local_id(0) + 100 * get_local_id(1) + 10000 * get_local_size(0) + 1000000 * get_local_size(1);
-  at[13] = get_global_offset(2) + get_group_id(2) + get_group_id(0) * get_num_groups(1);
+  at[2] = get_group_id(2);
+  at[3] = get_num_groups(0);
+  at[4] = get_num_groups(1);
+  at[5] = get_num_groups(2);
+  at[6] = get_global_size(0);
+  at[7] = get_global_size(1);
+  at[8] = get_global_size(2);
+  at[9] = get_global_offset(0);
+  at[10] = get_global_offset(1);
+  at[11] = get_global_offset(2);
+  at[12] = get_global_id(0);
+  at[13] = get_global_id(1);
+  at[14] = get_global_id(2);
+  at[15] = get_work_dim();
+  at[16] = get_global_offset(0) >= 100000;
+  at[17] = get_local_id(0) + 100 * get_local_id(1) + 10000 * get_local_size(0) + 1000000 * get_local_size(1);
 }
 )";
 
@@ -58,7 +65,18 @@ class Probe {
       plane.global[1] = 8;
       plane.local[0] = 4;
       plane.local[1] = 2;
-      if (!Compare(line, 64) || !Compare(plane, 64) || !Compare(plane, 16)) return false;
+      LaunchShape cube;
+      cube.dimensions = 3;
+      cube.offset[0] = offset;
+      cube.offset[1] = offset / 1000;
+      cube.offset[2] = offset / 10000;
+      cube.global[0] = cube.global[1] = 8;
+      cube.global[2] = 4;
+      cube.local[0] = cube.local[1] = cube.local[2] = 2;
+      if (!Compare(line, 64) || !Compare(plane, 64) || !Compare(plane, 16) || !Compare(cube, 128) ||
+          !Compare(cube, 64)) {
+        return false;
+      }
     }
     return true;
   }
@@ -85,8 +103,12 @@ class Probe {
   }
 
   bool Enqueue(cl_uint dimensions, const uint64_t* offset, const uint64_t* global, const uint64_t* local) {
-    const size_t offsets[3] = {offset[0], offset[1], offset[2]}, globals[3] = {global[0], global[1], global[2]},
-                 locals[3] = {local[0], dimensions > 1 ? local[1] : 1, 1};
+    size_t offsets[3], globals[3], locals[3];
+    for (cl_uint d = 0; d < 3; ++d) {
+      offsets[d] = offset[d];
+      globals[d] = global[d];
+      locals[d] = std::max<uint64_t>(local[d], 1);
+    }
     return clEnqueueNDRangeKernel(queue_.get(), kernel_.get(), dimensions, offsets, globals, locals, 0, nullptr,
                                   nullptr) == CL_SUCCESS;
   }
@@ -106,43 +128,44 @@ class Probe {
   /// What the specification says of a whole launch; drivers are not asked, some are wrong about it.
   static std::vector<cl_ulong> Expected(const LaunchShape& shape) {
     std::vector<cl_ulong> all;
-    const uint64_t rows = shape.dimensions > 1 ? shape.global[1] : 1;
-    for (uint64_t y = 0; y < rows; ++y) {
-      for (uint64_t x = 0; x < shape.global[0]; ++x) {
-        const uint64_t at[2] = {x, y};
-        uint64_t group[2], groups[2], size[2], offset[2], id[2], local[2];
-        for (uint32_t d = 0; d < 2; ++d) {
-          const bool used = d < shape.dimensions;
-          local[d] = used ? shape.local[d] : 1;
-          size[d] = used ? shape.global[d] : 1;
-          offset[d] = used ? shape.offset[d] : 0;
-          group[d] = at[d] / local[d];
-          groups[d] = size[d] / local[d];
-          id[d] = at[d] + offset[d];
+    uint64_t local[3], size[3], offset[3];
+    for (uint32_t d = 0; d < 3; ++d) {
+      const bool used = d < shape.dimensions;
+      local[d] = used ? shape.local[d] : 1;
+      size[d] = used ? shape.global[d] : 1;
+      offset[d] = used ? shape.offset[d] : 0;
+    }
+    const uint64_t groups[3] = {size[0] / local[0], size[1] / local[1], size[2] / local[2]};
+    for (uint64_t z = 0; z < size[2]; ++z) {
+      for (uint64_t y = 0; y < size[1]; ++y) {
+        for (uint64_t x = 0; x < size[0]; ++x) {
+          const uint64_t group[3] = {x / local[0], y / local[1], z / local[2]};
+          const uint64_t id[3] = {x + offset[0], y + offset[1], z + offset[2]};
+          for (const uint64_t* const each : std::initializer_list<const uint64_t*>{group, groups, size, offset, id}) {
+            all.insert(all.end(), each, each + 3);
+          }
+          all.push_back(shape.dimensions);
+          all.push_back(offset[0] >= 100000 ? 1 : 0);
+          all.push_back(x % local[0] + 100 * (y % local[1]) + 10000 * local[0] + 1000000 * local[1]);
         }
-        for (const auto& pair : {group, groups, size, offset, id}) all.insert(all.end(), pair, pair + 2);
-        all.push_back(shape.dimensions * 1000 + 11);
-        all.push_back(offset[0] >= 100000 ? 1 : 0);
-        all.push_back(x % local[0] + 100 * (y % local[1]) + 10000 * local[0] + 1000000 * local[1]);
-        all.push_back(group[0] * groups[1]);
       }
     }
     return all;
   }
 
   bool Compare(const LaunchShape& shape, uint64_t items) {
-    const cl_ulong x = shape.offset[0], y = shape.dimensions > 1 ? shape.offset[1] : 0;
+    const cl_ulong x = shape.offset[0], y = shape.offset[1], z = shape.offset[2];
     std::optional<SlicePlan> plan = SlicePlan::Carried(shape, items);
     std::vector<cl_ulong> parts;
     if (!plan || clSetKernelArg(kernel_.get(), 1, sizeof(x), &x) != CL_SUCCESS ||
-        clSetKernelArg(kernel_.get(), 2, sizeof(y), &y) != CL_SUCCESS || !Clear()) {
+        clSetKernelArg(kernel_.get(), 2, sizeof(y), &y) != CL_SUCCESS ||
+        clSetKernelArg(kernel_.get(), 3, sizeof(z), &z) != CL_SUCCESS || !Clear()) {
       return false;
     }
     while (!plan->done()) {
       SlicePart part = plan->Next(items);
-      part.offset[2] = CarryWord(plan->axis(), shape.dimensions, part.first_group, plan->groups(plan->axis()));
-      const uint64_t local[3] = {shape.local[0], shape.dimensions > 1 ? shape.local[1] : 1, 1};
-      if (!Enqueue(3, part.offset, part.global, local)) return false;
+      part.offset[2] += CarryWord(plan->axis(), shape.dimensions, part.first_group, plan->groups(plan->axis()));
+      if (!Enqueue(3, part.offset, part.global, shape.local)) return false;
     }
     if (!Read(&parts) || parts != Expected(shape)) return false;
     // The prelude must not show in a whole launch either. Not with an offset: see PoCL's mistake in carry.h.

@@ -39,7 +39,8 @@ std::optional<SlicePlan> SlicePlan::Plain(const LaunchShape& shape, uint64_t wav
 
 std::optional<SlicePlan> SlicePlan::Carried(const LaunchShape& shape, uint64_t items, uint64_t wave) {
   std::optional<SlicePlan> plan = Plain(shape, wave);
-  if (!plan || shape.dimensions > 2) return std::nullopt;
+  if (!plan) return std::nullopt;
+  if (shape.dimensions == 3 && shape.offset[2] + shape.global[2] > kMostCarriedDepth) return std::nullopt;
   for (uint32_t d = 0; d < shape.dimensions; ++d) {
     // No local size means that the kernel does not see groups, but get_num_groups does.
     if (shape.local[d] == 0 || shape.global[d] % shape.local[d] != 0) return std::nullopt;
@@ -48,7 +49,7 @@ std::optional<SlicePlan> SlicePlan::Carried(const LaunchShape& shape, uint64_t i
   // The slowest axis, unless one step along it is more than a part should be.
   uint32_t axis = kEveryAxis;
   for (uint32_t d = shape.dimensions; d-- > 0;) {
-    if (plan->groups_[d] < 2 || plan->groups_[d] > kMostCarriedGroups) continue;
+    if (plan->groups_[d] < 2 || plan->groups_[d] > MostCarriedGroups(shape.dimensions)) continue;
     const auto step = [&](uint32_t of) { return plan->total_ / plan->groups_[of]; };
     if (axis == kEveryAxis || (step(axis) > items && step(d) < step(axis))) axis = d;
   }

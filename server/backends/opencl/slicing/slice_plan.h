@@ -40,7 +40,7 @@ class SlicePlan {
   /// overflow).
   static std::optional<SlicePlan> Plain(const LaunchShape& shape, uint64_t wave = kWave);
   /// Parts differ along one axis, which is chosen so that a part of `items` is possible if any is; uniform work-groups
-  /// and one or two dimensions only.
+  /// only, and no more of them than the word of slicing/carry.h holds.
   static std::optional<SlicePlan> Carried(const LaunchShape& shape, uint64_t items, uint64_t wave = kWave);
 
   bool done() const { return remaining_ == 0; }
