@@ -348,6 +348,7 @@ void Server::StartSession(const PairingTable::Pair& pair) {
     status = Launch(&session, command, bulk);
     if (!status.ok()) {
       scheduler_->SessionEnded(id);
+      exports_.End(id);
       admission_.Leave(session.tenant);
       sessions_.erase(id);
       status = Status(status.code(), "the server could not start a worker: " + status.text());
@@ -377,9 +378,17 @@ Status Server::Launch(Session* session, const Connection& command, const Connect
   Result<GrantDescriptors> grants = scheduler_->Prepare(session->id);
   if (!grants.ok()) return grants.status();
   settings.grants = grants->page.valid();
-  Result<WorkerProcess> worker = SpawnWorker(worker_command_, settings,
-                                             {command.fd.get(), bulk != nullptr ? bulk->fd.get() : -1,
-                                              session->stats.fd(), grants->page.get(), grants->bell.get()});
+  Fd exports;
+  if (settings.api == wire::Api::kCuda) {
+    Result<Fd> theirs = exports_.Begin(session->id, session->tenant);
+    if (!theirs.ok()) return theirs.status();
+    exports = std::move(*theirs);
+    settings.exports = true;
+  }
+  Result<WorkerProcess> worker =
+      SpawnWorker(worker_command_, settings,
+                  {command.fd.get(), bulk != nullptr ? bulk->fd.get() : -1, session->stats.fd(), grants->page.get(),
+                   grants->bell.get(), exports.get()});
   if (!worker.ok()) return worker.status();
   session->stats.CloseDescriptor();
   session->worker = std::move(*worker);
@@ -474,6 +483,7 @@ void Server::OnWorkerEnd(uint64_t id) {
   }
   loop_.Cancel(session.kill_timer);
   NoteEnd(session);
+  exports_.End(id);
   admission_.Leave(session.tenant);
   sessions_.erase(at);  // Closes the last descriptor of the guest's connection, so the guest sees its end.
   if (stopping_ && sessions_.empty()) loop_.Stop();

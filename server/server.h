@@ -26,6 +26,7 @@
 #include "server/config.h"
 #include "server/control_plane.h"
 #include "server/event_loop.h"
+#include "server/export_broker.h"
 #include "server/hello_reader.h"
 #include "server/line_splitter.h"
 #include "server/listener.h"
@@ -149,6 +150,7 @@ class Server : private Controlled {
   TenantLedger ledger_;
   Admission admission_;
   PairingTable pairing_;
+  ExportBroker exports_{&loop_};
   RateLimiter stranger_limiter_{50, 5};
   WorkerCommand worker_command_;
   uid_t worker_uid_ = UINT32_MAX;

@@ -31,10 +31,11 @@ struct WorkerCommand {
 /// The descriptors that a worker gets; they stay the caller's.
 struct WorkerDescriptors {
   int command = -1;
-  int bulk = -1;    ///< -1 over shared memory.
-  int stats = -1;   ///< Of a SessionStats.
-  int grants = -1;  ///< Of a GrantShare; -1: no scheduler.
-  int bell = -1;    ///< The scheduler's.
+  int bulk = -1;     ///< -1 over shared memory.
+  int stats = -1;    ///< Of a SessionStats.
+  int grants = -1;   ///< Of a GrantShare; -1: no scheduler.
+  int bell = -1;     ///< The scheduler's.
+  int exports = -1;  ///< Of an ExportBroker; -1: the session shares nothing.
 };
 
 wire::Result<WorkerProcess> SpawnWorker(const WorkerCommand& command, const WorkerSettings& settings,

@@ -28,6 +28,7 @@ void ForEachField(Settings& settings, Visitor&& visit) {
   visit("address_space", settings.address_space);
   visit("open_files", settings.open_files);
   visit("grants", settings.grants);
+  visit("exports", settings.exports);
   visit("share_memory", settings.share_memory);
   visit("syscall_filter", settings.syscall_filter);
   visit("spin_us", settings.spin_us);

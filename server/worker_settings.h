@@ -19,10 +19,11 @@ namespace hawser::server {
 /// Descriptors a worker starts with, besides stdin (/dev/null), stdout and stderr (hawserd's log).
 inline constexpr int kSettingsFd = 3;
 inline constexpr int kCommandFd = 4;
-inline constexpr int kBulkFd = 5;   ///< Closed for shared-memory sessions.
-inline constexpr int kStatsFd = 6;  ///< A SessionStatsPage; mapped and closed at once.
-inline constexpr int kGrantFd = 7;  ///< A GrantSharePage, where there is a scheduler; mapped and closed at once.
-inline constexpr int kBellFd = 8;   ///< An eventfd to wake the scheduler with; kept, as another descriptor.
+inline constexpr int kBulkFd = 5;    ///< Closed for shared-memory sessions.
+inline constexpr int kStatsFd = 6;   ///< A SessionStatsPage; mapped and closed at once.
+inline constexpr int kGrantFd = 7;   ///< A GrantSharePage, where there is a scheduler; mapped and closed at once.
+inline constexpr int kBellFd = 8;    ///< An eventfd to wake the scheduler with; kept, as another descriptor.
+inline constexpr int kExportFd = 9;  ///< For what sessions share (server/exported.h); kept likewise.
 
 /// How a worker ends, as its exit status. hawserd turns it into words.
 enum WorkerExit : int {
@@ -67,6 +68,7 @@ struct WorkerSettings {
   uint64_t open_files = 1024;
 
   bool grants = false;               ///< There is a scheduler: kGrantFd and kBellFd are there.
+  bool exports = false;              ///< kExportFd is there.
   bool share_memory = true;          ///< Offer a heap to shared-memory guests when a device can use it.
   bool syscall_filter = true;        ///< Refuse system calls that no worker needs.
   uint32_t spin_us = 50;             ///< How long an idle executor looks before it sleeps.

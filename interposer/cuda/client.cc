@@ -111,8 +111,7 @@ void Client::Correct(Device& device) const {
   const auto none = [&device](CUdevice_attribute attribute) { device.attributes[static_cast<size_t>(attribute)] = 0; };
   // Kernels reach pinned memory that the server has too.
   if (!heap_usable()) none(CU_DEVICE_ATTRIBUTE_CAN_MAP_HOST_MEMORY);
-  // Memory and events of other processes, and handles of the system, do not cross the wire.
-  none(CU_DEVICE_ATTRIBUTE_IPC_EVENT_SUPPORTED);
+  // Handles of the system do not cross the wire.
   none(CU_DEVICE_ATTRIBUTE_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR_SUPPORTED);
   none(CU_DEVICE_ATTRIBUTE_HANDLE_TYPE_FABRIC_SUPPORTED);
   none(CU_DEVICE_ATTRIBUTE_MEMPOOL_SUPPORTED_HANDLE_TYPES);

@@ -86,6 +86,15 @@ class Client {
   /// Bytes [pointer, pointer + size) as an offset into the heap; kNoHeap: not (wholly) in it.
   uint64_t HeapOffset(const void* pointer, uint64_t size) const;
 
+  /// Memory and events of this device may be shared with other processes.
+  bool CanShare(int ordinal) const {
+    return devices_[static_cast<size_t>(ordinal)]->attribute(CU_DEVICE_ATTRIBUTE_IPC_EVENT_SUPPORTED) != 0;
+  }
+  /// Memory is shared with other processes: from now on synchronous copies are done when they return, because another
+  /// process may look at once.
+  void NoteSharing() { sharing_.store(true, std::memory_order_relaxed); }
+  bool sharing() const { return sharing_.load(std::memory_order_relaxed); }
+
   /// What calls return once the session is over: CUDA_ERROR_LAUNCH_TIMEOUT after a runaway kernel, else
   /// CUDA_ERROR_DEVICE_UNAVAILABLE.
   CUresult Lost() const;
@@ -105,6 +114,7 @@ class Client {
   PointerMap pointers_;
   uint64_t heap_address_ = 0;
   std::atomic<uint64_t> numbers_{0};
+  std::atomic<bool> sharing_{false};
 };
 
 /// CUresult of what the session or the server said.

@@ -11,6 +11,11 @@ namespace hawser::cu {
 /// application may go on.
 enum class CopyMode : uint8_t { kSynchronous, kAsynchronous };
 
+/// The end of a call without a stream, whose copy has become `result`: waits for it in a process that shares memory.
+inline CUresult Settle(const StreamCommand& command, CUresult result) {
+  return result == CUDA_SUCCESS && Client::Get().sharing() ? SynchronizeStream(command.stream()) : result;
+}
+
 CUresult CopyToDevice(StreamCommand& command, CUdeviceptr to, const void* from, size_t size, CopyMode mode);
 CUresult CopyFromDevice(StreamCommand& command, void* to, CUdeviceptr from, size_t size, CopyMode mode);
 CUresult CopyOnDevice(StreamCommand& command, CUdeviceptr to, CUdeviceptr from, size_t size);

@@ -42,7 +42,8 @@ CUresult Fill(CUstream handle, bool synchronous, CUdeviceptr address, size_t pit
   message.height = height;
   if (const CUresult failed = command.Send(message); failed != CUDA_SUCCESS) return failed;
   // Of memory that the host can look at, filling without a stream is complete when it returns.
-  return synchronous && IsHostVisible(address) ? SynchronizeStream(command.stream()) : CUDA_SUCCESS;
+  if (synchronous && IsHostVisible(address)) return SynchronizeStream(command.stream());
+  return synchronous ? Settle(command, CUDA_SUCCESS) : CUDA_SUCCESS;
 }
 
 }  // namespace
@@ -50,7 +51,8 @@ CUresult Fill(CUstream handle, bool synchronous, CUdeviceptr address, size_t pit
 CUresult CUDAAPI cuMemcpyHtoD_v2(CUdeviceptr to, const void* from, size_t size) {
   StreamCommand command;
   const CUresult error = BeginSynchronous(command);
-  return error != CUDA_SUCCESS ? error : CopyToDevice(command, to, from, size, CopyMode::kSynchronous);
+  if (error != CUDA_SUCCESS) return error;
+  return Settle(command, CopyToDevice(command, to, from, size, CopyMode::kSynchronous));
 }
 
 CUresult CUDAAPI cuMemcpyDtoH_v2(void* to, CUdeviceptr from, size_t size) {
@@ -62,13 +64,14 @@ CUresult CUDAAPI cuMemcpyDtoH_v2(void* to, CUdeviceptr from, size_t size) {
 CUresult CUDAAPI cuMemcpyDtoD_v2(CUdeviceptr to, CUdeviceptr from, size_t size) {
   StreamCommand command;
   const CUresult error = BeginSynchronous(command);
-  return error != CUDA_SUCCESS ? error : CopyOnDevice(command, to, from, size);
+  return error != CUDA_SUCCESS ? error : Settle(command, CopyOnDevice(command, to, from, size));
 }
 
 CUresult CUDAAPI cuMemcpy(CUdeviceptr to, CUdeviceptr from, size_t size) {
   StreamCommand command;
   const CUresult error = BeginSynchronous(command);
-  return error != CUDA_SUCCESS ? error : CopyUnified(command, to, from, size, CopyMode::kSynchronous);
+  if (error != CUDA_SUCCESS) return error;
+  return Settle(command, CopyUnified(command, to, from, size, CopyMode::kSynchronous));
 }
 
 CUresult CUDAAPI cuMemcpyPeer(CUdeviceptr to, CUcontext to_context, CUdeviceptr from, CUcontext from_context,
@@ -77,7 +80,7 @@ CUresult CUDAAPI cuMemcpyPeer(CUdeviceptr to, CUcontext to_context, CUdeviceptr 
   if (const CUresult error = BeginSynchronous(command); error != CUDA_SUCCESS) return error;
   if (const CUresult error = CheckContext(to_context); error != CUDA_SUCCESS) return error;
   if (const CUresult error = CheckContext(from_context); error != CUDA_SUCCESS) return error;
-  return CopyOnDevice(command, to, from, size);
+  return Settle(command, CopyOnDevice(command, to, from, size));
 }
 
 CUresult CUDAAPI cuMemcpyHtoDAsync_v2(CUdeviceptr to, const void* from, size_t size, CUstream stream) {

@@ -2,6 +2,7 @@
 // cuMemcpy2D*, cuMemcpy3D*, and the copies from and to arrays.
 #include "interposer/cuda/array.h"
 #include "interposer/cuda/capture.h"
+#include "interposer/cuda/copy.h"
 #include "interposer/cuda/copy_region.h"
 
 using namespace hawser;      // NOLINT(google-build-using-namespace): entry points live outside of namespaces.
@@ -13,7 +14,7 @@ CUresult Synchronous(const CUDA_MEMCPY3D& copy) {
   StreamCommand command;
   if (const CUresult error = command.Begin(nullptr); error != CUDA_SUCCESS) return error;
   if (Captures::Get().CheckUnsafeCall() != CUDA_SUCCESS) return CUDA_ERROR_STREAM_CAPTURE_IMPLICIT;
-  return CopyRegion(command, copy, CopyMode::kSynchronous);
+  return Settle(command, CopyRegion(command, copy, CopyMode::kSynchronous));
 }
 
 CUresult Asynchronous(const CUDA_MEMCPY3D& copy, CUstream stream) {

@@ -56,6 +56,15 @@ class StreamCommand {
     if (!own_) Mirrors::Get().AfterCommand(stream_);
     return error;
   }
+  /// The same, once the server has done it.
+  template <typename Message>
+  CUresult SendAndWait(Message& message) {
+    Address(message);
+    stream_->submitted.fetch_add(1, std::memory_order_relaxed);
+    const CUresult error = FromWire(session()->SendAndWait(message));
+    if (!own_) Mirrors::Get().AfterCommand(stream_);
+    return error;
+  }
 
  private:
   CUctx_st* context_ = nullptr;

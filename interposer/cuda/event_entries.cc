@@ -40,6 +40,26 @@ CUresult Concluded(CUevent event) {
   return Mirrors::Get().AfterWait(/*mark=*/0, event->context, nullptr);
 }
 
+/// Of an event that other processes may record: that it is done can only be told by the server, and now.
+CUresult QueryShared(CUevent event) {
+  guest::Session* session = Client::Get().session();
+  const uint64_t watched = event->watched.load(std::memory_order_relaxed);
+  if (event->finished.load(std::memory_order_acquire) < watched) {
+    // What the server was asked about was not done, and it will say when it is.
+    session->Flush();
+    session->Poll();
+    if (event->finished.load(std::memory_order_acquire) < watched) return CUDA_ERROR_NOT_READY;
+  }
+  cuda::WatchEvent message;
+  message.event = event->id;
+  message.ticket = event->recorded.fetch_add(1, std::memory_order_relaxed) + 1;
+  event->watched.store(message.ticket, std::memory_order_relaxed);
+  if (const CUresult error = AskStatus(session, message); error != CUDA_SUCCESS) return error;
+  Finish(event, message.ticket);
+  if (!AllLanded(event->landings.Open())) return CUDA_ERROR_NOT_READY;
+  return Concluded(event);
+}
+
 }  // namespace
 
 CUresult CUDAAPI cuEventCreate(CUevent* event, unsigned int flags) {
@@ -47,10 +67,9 @@ CUresult CUDAAPI cuEventCreate(CUevent* event, unsigned int flags) {
   if ((flags & CU_EVENT_INTERPROCESS) != 0 && (flags & CU_EVENT_DISABLE_TIMING) == 0) return CUDA_ERROR_INVALID_VALUE;
   CUctx_st* context = nullptr;
   if (const CUresult error = CurrentContext(&context); error != CUDA_SUCCESS) return error;
-  if ((flags & CU_EVENT_INTERPROCESS) != 0) {
+  if ((flags & CU_EVENT_INTERPROCESS) != 0 && !Client::Get().CanShare(context->device)) {
     static std::atomic_flag said;
-    return RefuseOnce("CU_EVENT_INTERPROCESS",
-                      "each process has a worker of its own on the server, and these share no events", &said);
+    return RefuseOnce("CU_EVENT_INTERPROCESS", "the server's device shares no events", &said);
   }
   guest::Session* session = Client::Get().session();
   auto* made = new CUevent_st(Kind::kEvent, session->NewId(static_cast<uint8_t>(cuda::Handle::kEvent)));
@@ -98,7 +117,8 @@ CUresult CUDAAPI cuEventRecordWithFlags(CUevent event, CUstream handle, unsigned
     event->landings.Assign(LandingsBefore(command.stream()));
     event->recorded.fetch_add(1, std::memory_order_relaxed);
   }
-  return command.Send(message);
+  // Another process may wait for it as soon as it hears of this.
+  return event->interprocess() ? command.SendAndWait(message) : command.Send(message);
 }
 
 CUresult CUDAAPI cuEventRecord(CUevent event, CUstream stream) { return cuEventRecordWithFlags(event, stream, 0); }
@@ -106,6 +126,7 @@ CUresult CUDAAPI cuEventRecord(CUevent event, CUstream stream) { return cuEventR
 CUresult CUDAAPI cuEventQuery(CUevent event) {
   if (const CUresult error = Check(event); error != CUDA_SUCCESS) return error;
   if (InCapture(event)) return CUDA_ERROR_CAPTURED_EVENT;
+  if (event->interprocess()) return QueryShared(event);
   guest::Session* session = Client::Get().session();
   const uint64_t record = event->recorded.load(std::memory_order_relaxed);
   if (event->finished.load(std::memory_order_acquire) < record) {
@@ -130,7 +151,7 @@ CUresult CUDAAPI cuEventSynchronize(CUevent event) {
   if (InCapture(event)) return CUDA_ERROR_CAPTURED_EVENT;
   const uint64_t record = event->recorded.load(std::memory_order_relaxed);
   const Landings landings = event->landings.Open();
-  if (event->finished.load(std::memory_order_acquire) < record) {
+  if (event->finished.load(std::memory_order_acquire) < record || event->interprocess()) {
     cuda::SynchronizeEvent message;
     message.event = event->id;
     if (const CUresult error = AskStatus(Client::Get().session(), message); error != CUDA_SUCCESS) return error;

@@ -117,6 +117,9 @@ struct CUevent_st final : hawser::cu::Object {
   hawser::cu::LandingList landings;
   std::mutex mutex;
   std::shared_ptr<hawser::cu::Capture> capture;  ///< Recorded in it. Guarded by mutex.
+
+  /// Other processes may record it and wait for it: what is known here of its records is not all.
+  bool interprocess() const { return (flags & CU_EVENT_INTERPROCESS) != 0; }
 };
 
 struct CUmod_st final : hawser::cu::ModuleBase {

@@ -39,7 +39,9 @@ CUresult Attribute(const PointerRange& range, uint64_t address, CUpointer_attrib
       if (!range.is_host() && !range.is_managed()) return CUDA_ERROR_INVALID_VALUE;
       Put<uint64_t>(data, address);
       return CUDA_SUCCESS;
-    case CU_POINTER_ATTRIBUTE_IS_LEGACY_CUDA_IPC_CAPABLE:  // Not through a server.
+    case CU_POINTER_ATTRIBUTE_IS_LEGACY_CUDA_IPC_CAPABLE:
+      Put<unsigned>(data, range.kind == PointerKind::kDevice && Client::Get().CanShare(range.device) ? 1 : 0);
+      return CUDA_SUCCESS;
     case CU_POINTER_ATTRIBUTE_SYNC_MEMOPS:
     case CU_POINTER_ATTRIBUTE_IS_GPU_DIRECT_RDMA_CAPABLE:
     case CU_POINTER_ATTRIBUTE_IS_HW_DECOMPRESS_CAPABLE:

@@ -44,6 +44,31 @@ std::optional<PointerRange> PointerMap::Remove(uint64_t begin, std::initializer_
   return std::nullopt;
 }
 
+void PointerMap::Open(PointerRange range) {
+  {
+    std::unique_lock lock(mutex_);
+    const auto [first, last] = ranges_.equal_range(range.begin);
+    for (auto at = first; at != last; ++at) {
+      if (at->second.kind != PointerKind::kImported) continue;
+      ++at->second.opened;
+      return;
+    }
+  }
+  range.kind = PointerKind::kImported;
+  Add(range);
+}
+
+bool PointerMap::Close(uint64_t begin) {
+  std::unique_lock lock(mutex_);
+  const auto [first, last] = ranges_.equal_range(begin);
+  for (auto at = first; at != last; ++at) {
+    if (at->second.kind != PointerKind::kImported) continue;
+    if (--at->second.opened == 0) ranges_.erase(at);
+    return true;
+  }
+  return false;
+}
+
 void PointerMap::SetDeviceAlias(uint64_t begin, uint64_t alias) {
   std::unique_lock lock(mutex_);
   const auto [first, last] = ranges_.equal_range(begin);

@@ -38,6 +38,7 @@ struct PointerRange {
   uint64_t device_alias = 0;            ///< kHost, kRegistered: what kernels call it; 0: they cannot reach it.
 
   bool managed = false;  ///< kGlobal: a managed variable.
+  uint32_t opened = 1;   ///< kImported: how often.
 
   bool is_managed() const { return kind == PointerKind::kManaged || managed; }
   bool is_host() const { return kind == PointerKind::kHost || kind == PointerKind::kRegistered; }
@@ -51,6 +52,10 @@ class PointerMap {
   std::optional<PointerRange> Find(uint64_t address) const;
   /// Removes the range that begins there and is of one of those kinds.
   std::optional<PointerRange> Remove(uint64_t begin, std::initializer_list<PointerKind> kinds);
+  /// Memory of another process: opened once more where it is known already.
+  void Open(PointerRange range);
+  /// Closed once: no longer there after the last time. False: there is none.
+  bool Close(uint64_t begin);
   /// Says what kernels call the host memory that begins there.
   void SetDeviceAlias(uint64_t begin, uint64_t alias);
   /// Removes what belongs to a context that ends.

@@ -13,14 +13,18 @@ CUresult CUDAAPI cuIpcGetMemHandle(CUipcMemHandle* handle, CUdeviceptr address) 
   CUctx_st* context = nullptr;
   if (const CUresult error = CurrentContext(&context); error != CUDA_SUCCESS) return error;
   const auto range = Client::Get().pointers().Find(address);
-  if (handle == nullptr || !range || range->kind != PointerKind::kDevice) return CUDA_ERROR_INVALID_VALUE;
+  if (handle == nullptr || !range || range->kind != PointerKind::kDevice || range->begin != address) {
+    return CUDA_ERROR_INVALID_VALUE;
+  }
   cuda::ExportMemory message;
   message.context = context->id;
   message.address = address;
   Answer<cuda::Token> answer;
   const CUresult error = answer.Ask(Client::Get().session(), message);
-  if (error == CUDA_SUCCESS) std::memcpy(handle, answer->token.data(), sizeof(*handle));
-  return error;
+  if (error != CUDA_SUCCESS) return error;
+  std::memcpy(handle, answer->token.data(), sizeof(*handle));
+  Client::Get().NoteSharing();
+  return CUDA_SUCCESS;
 }
 
 CUresult CUDAAPI cuIpcOpenMemHandle_v2(CUdeviceptr* address, CUipcMemHandle handle, unsigned int flags) {
@@ -36,10 +40,10 @@ CUresult CUDAAPI cuIpcOpenMemHandle_v2(CUdeviceptr* address, CUipcMemHandle hand
   PointerRange range;
   range.begin = answer->address;
   range.size = answer->size;
-  range.kind = PointerKind::kImported;
   range.device = context->device;
   range.context = context->id.raw();
-  Client::Get().pointers().Add(range);
+  Client::Get().pointers().Open(range);
+  Client::Get().NoteSharing();
   *address = answer->address;
   return CUDA_SUCCESS;
 }
@@ -51,11 +55,12 @@ CUresult CUDAAPI cuIpcOpenMemHandle(CUdeviceptr* address, CUipcMemHandle handle,
 CUresult CUDAAPI cuIpcCloseMemHandle(CUdeviceptr address) {
   CUctx_st* context = nullptr;
   if (const CUresult error = CurrentContext(&context); error != CUDA_SUCCESS) return error;
-  if (!Client::Get().pointers().Remove(address, {PointerKind::kImported})) return CUDA_ERROR_INVALID_VALUE;
+  if (!Client::Get().pointers().Close(address)) return CUDA_ERROR_INVALID_VALUE;
   cuda::CloseMemory message;
   message.context = context->id;
   message.address = address;
-  return FromWire(Client::Get().session()->Send(message));
+  // Whoever owns it may free it as soon as it hears of this.
+  return FromWire(Client::Get().session()->SendAndWait(message));
 }
 
 CUresult CUDAAPI cuIpcGetEventHandle(CUipcEventHandle* handle, CUevent event) {
@@ -78,7 +83,6 @@ CUresult CUDAAPI cuIpcOpenEventHandle(CUevent* result, CUipcEventHandle handle) 
   auto* event = new CUevent_st(Kind::kEvent, session->NewId(static_cast<uint8_t>(cuda::Handle::kEvent)));
   event->context = context;
   event->flags = CU_EVENT_INTERPROCESS | CU_EVENT_DISABLE_TIMING;
-  event->recorded = 1;  // Perhaps by the other process: only the server knows.
   Registry::Get().Add(event);
   cuda::ImportEvent message;
   message.event = event->id;

@@ -138,14 +138,15 @@ CUresult CUDAAPI cuStreamWaitEvent(CUstream handle, CUevent event, unsigned int 
       return CUDA_ERROR_STREAM_CAPTURE_IMPLICIT;
     }
     Captures::Get().Join(command.stream(), capture);
-  } else if (event->recorded.load(std::memory_order_relaxed) == 0) {
+  } else if (event->recorded.load(std::memory_order_relaxed) == 0 && !event->interprocess()) {
     return CUDA_SUCCESS;  // Never recorded: nothing to wait for.
   }
   command.stream()->landings.Add(event->landings.Open());
   cuda::WaitEvent message;
   message.event = event->id;
   message.flags = flags;
-  return command.Send(message);
+  // The record that counts is the last one now, not one that another process makes before the server gets there.
+  return event->interprocess() ? command.SendAndWait(message) : command.Send(message);
 }
 
 CUresult CUDAAPI cuLaunchHostFunc(CUstream handle, CUhostFn function, void* data) {

@@ -17,6 +17,7 @@
 #include "server/session_stats.h"
 #include "server/worker/backend_factory.h"
 #include "server/worker/crash_notice.h"
+#include "server/worker/export_client.h"
 #include "server/worker/grant_gate.h"
 #include "server/worker/guest_session.h"
 #include "server/worker/sandbox.h"
@@ -58,8 +59,11 @@ Status Harden(const WorkerSettings& settings) {
   if (Status status = PrepareStreams(); !status.ok()) return status;
   const bool shm = settings.transport == wire::Transport::kShm;
   const int bell = settings.grants ? kBellFd : -1;
-  CloseFrom(shm ? kBulkFd : kBulkFd + 1, bell);
-  if (bell >= 0) ::fcntl(bell, F_SETFD, FD_CLOEXEC);
+  const int exports = settings.exports ? kExportFd : -1;
+  CloseFrom(shm ? kBulkFd : kBulkFd + 1, {bell, exports});
+  for (const int kept : {bell, exports}) {
+    if (kept >= 0) ::fcntl(kept, F_SETFD, FD_CLOEXEC);
+  }
   for (int fd = kCommandFd; fd <= (shm ? kCommandFd : kBulkFd); ++fd) ::fcntl(fd, F_SETFD, FD_CLOEXEC);
   if (Status status = ApplyResourceLimits(settings); !status.ok()) return status;
   ::signal(SIGPIPE, SIG_IGN);
@@ -150,8 +154,10 @@ int Main() {
   }
   std::unique_ptr<GrantGate> gate;
   if (grants.valid()) gate = std::make_unique<GrantGate>(std::move(grants), Fd(kBellFd));
+  std::unique_ptr<ExportClient> exports;
+  if (settings->exports) exports = std::make_unique<ExportClient>(Fd(kExportFd));
   auto session = GuestSession::Start(*settings, std::move(command), std::move(bulk), chosen->backend.get(), &log,
-                                     stats->page(), gate.get());
+                                     stats->page(), gate.get(), exports.get());
   if (!session.ok()) {
     if (session.status().code() == Code::kClosed) return kGuestLeft;
     log.Write("error", session.status().text());

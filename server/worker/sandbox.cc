@@ -145,11 +145,12 @@ Status LimitAddressSpace(const WorkerSettings& settings) {
   return SetLimit(RLIMIT_AS, settings.address_space, "address space");
 }
 
-void CloseFrom(int first, int kept) {
-  if (kept > first) {
-    for (int fd = first; fd < kept; ++fd) ::close(fd);
+void CloseFrom(int first, std::initializer_list<int> kept) {
+  for (const int each : kept) {
+    if (each < first) continue;
+    for (int fd = first; fd < each; ++fd) ::close(fd);
+    first = each + 1;
   }
-  if (kept >= first) first = kept + 1;
   if (::close_range(static_cast<unsigned>(first), ~0u, 0) == 0) return;
   // Kernels before 5.9.
   const long most = ::sysconf(_SC_OPEN_MAX);

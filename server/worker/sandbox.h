@@ -6,6 +6,8 @@
 #ifndef HAWSER_SERVER_WORKER_SANDBOX_H_
 #define HAWSER_SERVER_WORKER_SANDBOX_H_
 
+#include <initializer_list>
+
 #include "server/worker_settings.h"
 #include "wire/status.h"
 
@@ -20,8 +22,8 @@ wire::Status ApplyResourceLimits(const WorkerSettings& settings);
 /// A bound on memory if configured. After the driver is known: some reserve far more addresses than they use.
 wire::Status LimitAddressSpace(const WorkerSettings& settings);
 
-/// Closes every descriptor from `first` on, but `kept`.
-void CloseFrom(int first, int kept = -1);
+/// Closes every descriptor from `first` on, but `kept`, which are in ascending order (less than `first`: none).
+void CloseFrom(int first, std::initializer_list<int> kept = {});
 
 /// No new privileges through execve; another user and group if configured.
 wire::Status DropPrivileges(const WorkerSettings& settings);

@@ -97,7 +97,8 @@ struct Heap {
   uint64_t size = 0;
 };
 
-class LaunchGate;  // server/worker/launch_gate.h
+class ExportClient;  // server/worker/export_client.h
+class LaunchGate;    // server/worker/launch_gate.h
 
 struct Services {
   Replies* replies = nullptr;
@@ -110,6 +111,8 @@ struct Services {
   SessionStatsPage* stats = UncountedSession();
   /// Asked before work goes to the device; null: open. Outlives the backend.
   LaunchGate* launch_gate = nullptr;
+  /// Where a backend gives out what guests share; null: nowhere. Outlives the backend.
+  ExportClient* exports = nullptr;
   /// Forwards what kernels printed so far to the guest; called before a completion is announced,
   /// so that output never comes after the finish that waits for it. Cheap when nothing prints.
   std::function<void()> drain_kernel_output;

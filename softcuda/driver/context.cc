@@ -94,6 +94,7 @@ void Context::RemoveStream(const Stream* stream) {
 
 std::vector<OperationPtr> Context::Dependencies(const Stream& stream) {
   std::vector<OperationPtr> after{stream.tail};
+  if (standstill != nullptr) after.push_back(standstill);
   if (stream.legacy) {
     for (const Stream* other : streams_) {
       if (other->blocking()) after.push_back(other->tail);

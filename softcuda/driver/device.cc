@@ -4,6 +4,8 @@
 #include <cstdio>
 #include <cstring>
 
+#include "softcuda/driver/shared_file.h"
+
 namespace hawser::soft {
 namespace {
 
@@ -144,6 +146,9 @@ CUresult Device::Attribute(CUdevice_attribute attribute, int* value) const {
     case CU_DEVICE_ATTRIBUTE_UNIFIED_FUNCTION_POINTERS:
       *value = 1;
       break;
+    case CU_DEVICE_ATTRIBUTE_IPC_EVENT_SUPPORTED:
+      *value = SharedFile::Possible() ? 1 : 0;
+      break;
     case CU_DEVICE_ATTRIBUTE_NUMA_ID:
     case CU_DEVICE_ATTRIBUTE_HOST_NUMA_ID:
       *value = -1;
@@ -207,7 +212,7 @@ CUresult Device::Attribute(CUdevice_attribute attribute, int* value) const {
       *value = 2046;
       break;
     default:
-      // What is left is absent here: clusters, compression, RDMA, multicast, sharing between processes, ...
+      // What is left is absent here: clusters, compression, RDMA, multicast, handles of the system, ...
       if (attribute <= 0 || attribute >= CU_DEVICE_ATTRIBUTE_MAX) return CUDA_ERROR_INVALID_VALUE;
       *value = 0;
   }

@@ -22,6 +22,7 @@
 #include "softcuda/driver/pool.h"
 #include "softcuda/driver/queue.h"
 #include "softcuda/driver/settings.h"
+#include "softcuda/driver/sharing.h"
 #include "softcuda/driver/stream.h"
 #include "softcuda/driver/texture_objects.h"
 #include "softcuda/driver/virtual_memory.h"
@@ -43,6 +44,7 @@ class Driver {
   std::vector<std::unique_ptr<Device>> devices;
   TextureObjects textures;
   VirtualMemory virtual_memory;
+  Sharing sharing;
 
   HandleTable<Context> contexts;
   HandleTable<Stream> streams;

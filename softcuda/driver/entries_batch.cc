@@ -156,9 +156,7 @@ CUresult CUDAAPI cuCtxRecordEvent(CUcontext handle, CUevent event_handle) {
   if (context == nullptr) return CUDA_ERROR_INVALID_CONTEXT;
   if (event == nullptr || event->context.lock() != context) return CUDA_ERROR_INVALID_HANDLE;
   const std::lock_guard lock(context->mutex);
-  const std::lock_guard event_lock(event->mutex);
-  event->recorded = driver->queue.Submit(nullptr, context->AllTails());
-  event->capture = nullptr;
+  SubmitRecord(event.get(), context->AllTails());
   return CUDA_SUCCESS;
 }
 

@@ -39,19 +39,6 @@ CUresult AllocateHostMemory(void** to, size_t bytes, unsigned flags) {
 
 AllocationPtr FindMemory(const void* address) { return GetDriver()->memory.Find(reinterpret_cast<uint64_t>(address)); }
 
-/// Waits for all work of all contexts: none may use what is freed.
-void DrainAll() {
-  for (const auto& device : GetDriver()->devices) {
-    ContextPtr primary;
-    {
-      const std::lock_guard lock(device->primary_mutex);
-      primary = device->primary;
-    }
-    if (primary != nullptr) primary->Drain();
-  }
-  for (const ContextPtr& context : ThisThread().contexts) context->Drain();
-}
-
 /// Bytes of an attribute's value, and the value; CUDA_ERROR_INVALID_VALUE for what this memory has not.
 CUresult PointerAttribute(const Allocation& a, CUdeviceptr address, CUpointer_attribute attribute, void* to) {
   const auto give = [to](auto value) {
@@ -96,6 +83,7 @@ CUresult PointerAttribute(const Allocation& a, CUdeviceptr address, CUpointer_at
     case CU_POINTER_ATTRIBUTE_ALLOWED_HANDLE_TYPES:
       return give(static_cast<unsigned long long>(0));
     case CU_POINTER_ATTRIBUTE_IS_LEGACY_CUDA_IPC_CAPABLE:
+      return give(static_cast<unsigned>(a.kind == MemoryKind::kDevice && SharedFile::Possible() ? 1 : 0));
     case CU_POINTER_ATTRIBUTE_IS_GPU_DIRECT_RDMA_CAPABLE:
     case CU_POINTER_ATTRIBUTE_IS_HW_DECOMPRESS_CAPABLE:
       return give(static_cast<unsigned>(0));
@@ -333,9 +321,5 @@ CUresult CUDAAPI cuFlushGPUDirectRDMAWrites(CUflushGPUDirectRDMAWritesTarget, CU
   ContextPtr context;
   return CurrentContext(&context);
 }
-
-CUresult CUDAAPI cuIpcGetMemHandle(CUipcMemHandle*, CUdeviceptr) { return CUDA_ERROR_NOT_SUPPORTED; }
-
-CUresult CUDAAPI cuIpcGetEventHandle(CUipcEventHandle*, CUevent) { return CUDA_ERROR_NOT_SUPPORTED; }
 
 }  // extern "C"

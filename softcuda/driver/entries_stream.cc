@@ -294,10 +294,11 @@ CUresult CUDAAPI cuEventCreate(CUevent* to, unsigned int flags) {
   if (to == nullptr || (flags & ~kKnown) != 0 || (shared && (flags & CU_EVENT_DISABLE_TIMING) == 0)) {
     return CUDA_ERROR_INVALID_VALUE;
   }
-  if (shared) return CUDA_ERROR_NOT_SUPPORTED;
   auto event = std::make_shared<Event>();
   event->context = context;
   event->flags = flags;
+  if (shared && !SharedFile::Possible()) return CUDA_ERROR_NOT_SUPPORTED;
+  if (shared && (event->shared = SharedEvent::Create()) == nullptr) return CUDA_ERROR_OUT_OF_MEMORY;
   *to = reinterpret_cast<CUevent>(GetDriver()->events.Add(event));
   return CUDA_SUCCESS;
 }
@@ -336,18 +337,16 @@ CUresult CUDAAPI cuStreamWaitEvent(CUstream stream_handle, CUevent handle, unsig
 CUresult CUDAAPI cuEventQuery(CUevent handle) {
   EventPtr event;
   HAWSER_TRY(FindEvent(handle, &event));
-  OperationPtr recorded;
-  HAWSER_TRY(Recorded(event.get(), &recorded));
+  const CUresult done = QueryEvent(event.get());
+  if (done != CUDA_SUCCESS && done != CUDA_ERROR_NOT_READY) return done;
   HAWSER_TRY(ErrorOf(event->context));
-  return GetDriver()->queue.Done(recorded) ? CUDA_SUCCESS : CUDA_ERROR_NOT_READY;
+  return done;
 }
 
 CUresult CUDAAPI cuEventSynchronize(CUevent handle) {
   EventPtr event;
   HAWSER_TRY(FindEvent(handle, &event));
-  OperationPtr recorded;
-  HAWSER_TRY(Recorded(event.get(), &recorded));
-  GetDriver()->queue.Wait(recorded);
+  HAWSER_TRY(SynchronizeEvent(event.get()));
   const ContextPtr context = event->context.lock();
   if (context == nullptr) return CUDA_ERROR_CONTEXT_IS_DESTROYED;
   context->print.Flush();

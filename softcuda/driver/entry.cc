@@ -47,6 +47,18 @@ CUresult GetStream(CUstream handle, StreamPtr* stream) {
   return *stream == nullptr ? CUDA_ERROR_INVALID_HANDLE : CUDA_SUCCESS;
 }
 
+void DrainAll() {
+  for (const auto& device : GetDriver()->devices) {
+    ContextPtr primary;
+    {
+      const std::lock_guard lock(device->primary_mutex);
+      primary = device->primary;
+    }
+    if (primary != nullptr) primary->Drain();
+  }
+  for (const ContextPtr& context : ThisThread().contexts) context->Drain();
+}
+
 }  // namespace hawser::soft
 
 namespace hawser::cuda_api {

@@ -28,6 +28,9 @@ CUresult GetDevice(CUdevice number, Device** device);
 /// The stream that a handle means to the calling thread: 0, CU_STREAM_LEGACY, CU_STREAM_PER_THREAD, or a stream's own.
 CUresult GetStream(CUstream handle, StreamPtr* stream);
 
+/// Waits for all work of all contexts: for whoever frees what kernels may use.
+void DrainAll();
+
 /// Leaves the function with what went wrong.
 #define HAWSER_TRY(expression)                                                        \
   do {                                                                                \

@@ -152,16 +152,9 @@ OperationPtr SubmitGraph(const Graph& graph, const std::shared_ptr<Context>& con
     if (!node->enabled || std::holds_alternative<EmptyWork>(node->work)) {
       operation = queue.Submit(nullptr, before);
     } else if (const auto* record = std::get_if<EventRecordWork>(&node->work)) {
-      operation = queue.Submit(nullptr, before);
-      const std::lock_guard lock(record->event->mutex);
-      record->event->recorded = operation;
-      record->event->capture = nullptr;
+      operation = SubmitRecord(record->event.get(), before);
     } else if (const auto* wait = std::get_if<EventWaitWork>(&node->work)) {
-      {
-        const std::lock_guard lock(wait->event->mutex);
-        before.push_back(wait->event->recorded);
-      }
-      operation = queue.Submit(nullptr, before);
+      operation = SubmitWait(wait->event, context, std::move(before));
     } else if (const auto* child = std::get_if<ChildWork>(&node->work)) {
       operation = SubmitGraph(*child->graph, context, before);
     } else {

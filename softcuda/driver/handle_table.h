@@ -60,6 +60,13 @@ class HandleTable {
     objects_.erase(found);
     return object;
   }
+  std::vector<std::shared_ptr<T>> All() const {
+    std::vector<std::shared_ptr<T>> all;
+    const std::shared_lock lock(mutex_);
+    all.reserve(objects_.size());
+    for (const auto& [handle, object] : objects_) all.push_back(object);
+    return all;
+  }
   /// Takes out all for which `predicate` holds.
   template <typename P>
   std::vector<std::shared_ptr<T>> RemoveIf(P predicate) {

@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "softcuda/driver/access_table.h"
+#include "softcuda/driver/shared_file.h"
 
 namespace hawser::soft {
 
@@ -26,6 +27,7 @@ enum class MemoryKind : uint8_t {
   kRegistered,  ///< Pinned, the program's own.
   kModule,      ///< A variable, or the kernels' heap.
   kMapped,      ///< Part of a reserved range with a chunk behind it.
+  kImported,    ///< Another process's.
 };
 
 struct Allocation {
@@ -43,6 +45,7 @@ struct Allocation {
   bool graph = false;  ///< Made by a graph's node: stays for the next launch, whatever the graph's free nodes say.
   uint64_t id = 0;     ///< CU_POINTER_ATTRIBUTE_BUFFER_ID
   std::atomic<bool> sync_memops{false};
+  SharedFile file;  ///< Valid once it was exported (sharing.h), and guarded like that.
 
   uint64_t end() const { return begin + size; }
   bool on_host() const { return kind == MemoryKind::kHost || kind == MemoryKind::kRegistered; }

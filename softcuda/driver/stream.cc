@@ -37,6 +37,13 @@ CUresult Owner(const Stream& stream, ContextPtr* context) {
   return (*context)->error();
 }
 
+/// The last record of the event when another process made it; else 0. With the event's lock.
+uint64_t ForeignRecord(const Event& event) {
+  if (event.shared == nullptr) return 0;
+  const uint64_t last = event.shared->last();
+  return last == event.shared_record ? 0 : last;
+}
+
 }  // namespace
 
 Stream::Stream(const ContextPtr& owner, unsigned stream_flags, int stream_priority)
@@ -95,6 +102,68 @@ CUresult Enqueue(const StreamPtr& stream, Work work, Wait wait) {
   return CUDA_SUCCESS;
 }
 
+OperationPtr SubmitRecord(Event* event, std::span<const OperationPtr> after) {
+  Queue& queue = GetDriver()->queue;
+  const std::lock_guard lock(event->mutex);
+  if (event->shared != nullptr) {
+    // Done for this process when it is done for all.
+    event->shared_record = event->shared->Begin();
+    event->recorded =
+        queue.Submit([shared = event->shared, record = event->shared_record] { shared->End(record); }, after);
+  } else {
+    event->recorded = queue.Submit(nullptr, after);
+  }
+  event->capture = nullptr;
+  event->capture_ends.clear();
+  return event->recorded;
+}
+
+OperationPtr SubmitWait(const EventPtr& event, const ContextPtr& context, std::vector<OperationPtr> after) {
+  Queue& queue = GetDriver()->queue;
+  uint64_t foreign = 0;
+  {
+    const std::lock_guard lock(event->mutex);
+    foreign = ForeignRecord(*event);
+    if (foreign == 0) after.push_back(event->recorded);
+  }
+  if (foreign == 0 || event->shared->Over(foreign)) return queue.Submit(nullptr, after);
+  return queue.Submit(
+      [shared = event->shared, foreign, context] {
+        shared->Await(foreign, [&] { return context->cancelled().load() || context->destroyed(); });
+      },
+      after);
+}
+
+CUresult QueryEvent(Event* event) {
+  OperationPtr recorded;
+  uint64_t foreign = 0;
+  {
+    const std::lock_guard lock(event->mutex);
+    if (event->capture != nullptr) return CUDA_ERROR_CAPTURED_EVENT;
+    foreign = ForeignRecord(*event);
+    recorded = event->recorded;
+  }
+  const bool done = foreign != 0 ? event->shared->Over(foreign) : GetDriver()->queue.Done(recorded);
+  return done ? CUDA_SUCCESS : CUDA_ERROR_NOT_READY;
+}
+
+CUresult SynchronizeEvent(Event* event) {
+  OperationPtr recorded;
+  uint64_t foreign = 0;
+  {
+    const std::lock_guard lock(event->mutex);
+    if (event->capture != nullptr) return CUDA_ERROR_CAPTURED_EVENT;
+    foreign = ForeignRecord(*event);
+    recorded = event->recorded;
+  }
+  if (foreign != 0) {
+    event->shared->Await(foreign, [] { return false; });
+  } else {
+    GetDriver()->queue.Wait(recorded);
+  }
+  return CUDA_SUCCESS;
+}
+
 CUresult RecordEvent(const StreamPtr& stream, const EventPtr& event, unsigned flags) {
   ContextPtr context;
   if (const CUresult result = Owner(*stream, &context); result != CUDA_SUCCESS) return result;
@@ -111,11 +180,7 @@ CUresult RecordEvent(const StreamPtr& stream, const EventPtr& event, unsigned fl
   if (flags == CU_EVENT_RECORD_EXTERNAL) return CUDA_ERROR_ILLEGAL_STATE;
   if (const CUresult result = CheckLegacy(*stream); result != CUDA_SUCCESS) return result;
   const std::vector<OperationPtr> after = context->Dependencies(*stream);
-  stream->tail = GetDriver()->queue.Submit(nullptr, after);
-  const std::lock_guard event_lock(event->mutex);
-  event->recorded = stream->tail;
-  event->capture = nullptr;
-  event->capture_ends.clear();
+  stream->tail = SubmitRecord(event.get(), after);
   return CUDA_SUCCESS;
 }
 
@@ -123,12 +188,12 @@ CUresult WaitEvent(const StreamPtr& stream, const EventPtr& event, unsigned flag
   ContextPtr context;
   if (const CUresult result = Owner(*stream, &context); result != CUDA_SUCCESS) return result;
   const std::lock_guard lock(context->mutex);
-  OperationPtr recorded;
+  bool recorded = false;
   CapturePtr capture;
   std::vector<NodePtr> ends;
   {
     const std::lock_guard event_lock(event->mutex);
-    recorded = event->recorded;
+    recorded = event->recorded != nullptr || (event->shared != nullptr && event->shared->last() != 0);
     capture = event->capture;
     ends = event->capture_ends;
   }
@@ -137,11 +202,9 @@ CUresult WaitEvent(const StreamPtr& stream, const EventPtr& event, unsigned flag
     return RecordNode(stream.get(), EventWaitWork{event});
   }
   if (capture != nullptr || stream->capture != nullptr) return JoinCapture(stream.get(), capture, ends);
-  if (recorded == nullptr) return CUDA_SUCCESS;
+  if (!recorded) return CUDA_SUCCESS;
   if (const CUresult result = CheckLegacy(*stream); result != CUDA_SUCCESS) return result;
-  std::vector<OperationPtr> after = context->Dependencies(*stream);
-  after.push_back(recorded);
-  stream->tail = GetDriver()->queue.Submit(nullptr, after);
+  stream->tail = SubmitWait(event, context, context->Dependencies(*stream));
   return CUDA_SUCCESS;
 }
 

@@ -13,11 +13,13 @@
 #include <cstdint>
 #include <memory>
 #include <mutex>
+#include <span>
 #include <vector>
 
 #include "softcuda/driver/context.h"
 #include "softcuda/driver/graph.h"
 #include "softcuda/driver/queue.h"
+#include "softcuda/driver/shared_event.h"
 #include "softcuda/driver/work.h"
 
 namespace hawser::soft {
@@ -53,6 +55,9 @@ struct Event {
   OperationPtr recorded;  ///< Null: never recorded.
   CapturePtr capture;     ///< Recorded in a capture: then these are what a waiting stream depends on.
   std::vector<NodePtr> capture_ends;
+
+  std::shared_ptr<SharedEvent> shared;  ///< CU_EVENT_INTERPROCESS; does not change.
+  uint64_t shared_record = 0;           ///< Then: the number of `recorded`.
 };
 
 using EventPtr = std::shared_ptr<Event>;
@@ -66,6 +71,14 @@ enum class Wait : uint8_t {
 bool IsCapturing(const Stream& stream);
 /// Submits work to a stream, or records it when the stream is being captured. Returns the context's error.
 CUresult Enqueue(const StreamPtr& stream, Work work, Wait wait = Wait::kNo);
+/// An operation that comes after `after`, and is what the event stands for from now on. With the context's lock.
+OperationPtr SubmitRecord(Event* event, std::span<const OperationPtr> after);
+/// An operation that comes after `after` and after what the event stands for now. With the context's lock.
+OperationPtr SubmitWait(const EventPtr& event, const ContextPtr& context, std::vector<OperationPtr> after);
+/// CUDA_SUCCESS: what the event stands for is done; else CUDA_ERROR_NOT_READY, or CUDA_ERROR_CAPTURED_EVENT.
+CUresult QueryEvent(Event* event);
+/// Waits for that.
+CUresult SynchronizeEvent(Event* event);
 /// The stream's event record and wait.
 CUresult RecordEvent(const StreamPtr& stream, const EventPtr& event, unsigned flags);
 CUresult WaitEvent(const StreamPtr& stream, const EventPtr& event, unsigned flags);

@@ -62,7 +62,7 @@ hawser_library(hawser_scheduler scheduler/core/thread_group.cc)
 target_include_directories(hawser_scheduler PUBLIC ${PROJECT_SOURCE_DIR}/include)
 target_link_libraries(hawser_scheduler PUBLIC hawser_wire)
 hawser_library(hawser_server_common server/grants/grant_share.cc server/handshake.cc server/session_stats.cc
-  server/size.cc server/trace_ring.cc server/worker_settings.cc)
+  server/size.cc server/trace_ring.cc server/worker/export_client.cc server/worker_settings.cc)
 target_link_libraries(hawser_server_common PUBLIC hawser_scheduler hawser_wire hawser_proto)
 set(worker channel_bulk_receiver channel_bulk_sender channel_replies crash_notice executor grant_gate guest_session
   hang_up_watch kernel_output sandbox session_log)
@@ -82,7 +82,7 @@ set(server_dir ${PROJECT_BINARY_DIR}/server)
 add_executable(hawser-worker server/worker/main.cc server/worker/backend_factory.cc)
 target_link_libraries(hawser-worker PRIVATE hawser_worker_core hawser_backend_cuda)
 target_compile_definitions(hawser-worker PRIVATE HAWSER_WITH_CUDA)
-add_executable(hawserd tests/gpu/minimal_server.cc server/hello_reader.cc server/worker_process.cc)
+add_executable(hawserd tests/gpu/minimal_server.cc server/export_table.cc server/hello_reader.cc server/worker_process.cc)
 target_link_libraries(hawserd PRIVATE hawser_server_common)
 set_target_properties(hawser-worker hawserd PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${server_dir})
 

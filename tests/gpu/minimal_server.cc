@@ -3,7 +3,8 @@
 // each, and nothing else. No tenants, no limits, no admission: it listens on unix sockets and on loopback alone.
 //
 //   hawserd --listen unix:/path.sock|tcp:127.0.0.1:PORT ... [--device auto|nvidia|soft] [--cuda-driver PATH]
-//           [--worker PATH] [--config FILE]      of the file only the line  cache = "DIR"  counts
+//           [--cuda-memory auto|chunks|driver] [--worker PATH] [--config FILE]      of the file only the line  cache =
+//           "DIR"  counts
 //
 // Threads: one, in poll(); a child's end is seen by its pidfd.
 #include <fcntl.h>
@@ -24,6 +25,7 @@
 #include <utility>
 #include <vector>
 
+#include "server/export_table.h"
 #include "server/hello_reader.h"
 #include "server/session_stats.h"
 #include "server/worker_process.h"
@@ -47,6 +49,7 @@ struct Options {
   std::string cache;
   std::string cuda_driver;
   CudaDevice device = CudaDevice::kAuto;
+  CudaMemory memory = CudaMemory::kAuto;
 };
 
 struct Connection {
@@ -59,6 +62,7 @@ struct Session {
   uint64_t id = 0;
   WorkerProcess worker;
   std::optional<SessionStats> stats;
+  Fd exports;  ///< What its worker asks of shared memory and events.
 };
 
 int Complain(const std::string& text) {
@@ -109,11 +113,16 @@ class MinimalServer {
       for (const Session& session : sessions_) {
         entries.push_back({session.worker.log.get(), POLLIN, 0});
         entries.push_back({session.worker.pidfd.get(), POLLIN, 0});
+        entries.push_back({session.exports.get(), POLLIN, 0});
       }
       if (::poll(entries.data(), entries.size(), 200) < 0) continue;
-      for (Session& session : sessions_) PassLog(session);
-      sessions_.remove_if([](const Session& session) {
+      for (Session& session : sessions_) {
+        PassLog(session);
+        if (exports_.Serve(session.id, session.exports.get()) == ExportTable::Served::kBroken) session.exports.Reset();
+      }
+      sessions_.remove_if([this](const Session& session) {
         const Result<WorkerEnd> end = ReapWorkerIfOver(session);
+        if (end.ok()) exports_.End(session.id);
         if (end.ok()) std::cout << "session " << session.id << " ended: " << end.value().ToString() << std::endl;
         return end.ok();
       });
@@ -210,16 +219,29 @@ class MinimalServer {
 #endif
     settings.cuda_device = options_.device;
     settings.cuda_driver = options_.cuda_driver;
+    settings.cuda_memory = options_.memory;
     settings.cuda_cache = options_.cache;
     Result<SessionStats> stats = SessionStats::Create();
     if (!stats.ok()) return Refuse(command, stats.status().text());
     session.stats.emplace(std::move(*stats));
+    int ends[2];
+    if (::socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) != 0) {
+      return Refuse(command, Status::FromErrno("cannot create sockets").text());
+    }
+    session.exports = Fd(ends[0]);
+    const Fd theirs(ends[1]);
+    settings.exports = true;
+    exports_.Begin(session.id, settings.tenant);
     WorkerDescriptors descriptors;
+    descriptors.exports = theirs.get();
     descriptors.command = command.fd.get();
     descriptors.bulk = bulk;
     descriptors.stats = session.stats->fd();
     Result<WorkerProcess> worker = SpawnWorker({options_.worker, WorkerEnvironment({})}, settings, descriptors);
-    if (!worker.ok()) return Refuse(command, worker.status().text());
+    if (!worker.ok()) {
+      exports_.End(session.id);
+      return Refuse(command, worker.status().text());
+    }
     session.worker = std::move(*worker);
     sessions_.push_back(std::move(session));
   }
@@ -234,6 +256,7 @@ class MinimalServer {
   std::vector<std::pair<Fd, Transport>> listeners_;
   std::list<Connection> connections_;
   std::list<Session> sessions_;
+  ExportTable exports_;
   uint64_t next_session_ = 1;
 };
 
@@ -256,6 +279,10 @@ int Main(int argc, char** argv) {
       const Result<CudaDevice> device = ParseCudaDevice(value);
       if (!device.ok()) return Complain(device.status().text());
       options.device = device.value();
+    } else if (key == "--cuda-memory") {
+      const Result<CudaMemory> memory = ParseCudaMemory(value);
+      if (!memory.ok()) return Complain(memory.status().text());
+      options.memory = memory.value();
     } else {
       return Complain("unknown option " + key);
     }

@@ -43,6 +43,26 @@ foreach(program ${programs})
   endif()
 endforeach()
 
+# Handles that a guest of another tenant has got hold of.
+foreach(transport shm unix tcp)
+  add_test(NAME cuda_sharing_tenants_${transport}
+    COMMAND ${HAWSER_PYTHON} ${PROJECT_SOURCE_DIR}/tests/support/with_server.py --build ${PROJECT_BINARY_DIR} --cuda
+            --transport ${transport} --server-arg=--config --server-arg=${CMAKE_CURRENT_SOURCE_DIR}/two_tenants.toml
+            --env HAWSER_TOKEN=alice-has-this-token-in-tests --env HAWSER_TEST_OTHER_TOKEN=bob-has-this-token-in-tests --
+            $<TARGET_FILE:cuda_sharing_test> --gtest_also_run_disabled_tests
+            --gtest_filter=CudaSharing.DISABLED_AnotherTenantHasNoUseForATokenThatItStole)
+  set_tests_properties(cuda_sharing_tenants_${transport} PROPERTIES LABELS integration TIMEOUT ${HAWSER_TIME_LIMIT}
+    ENVIRONMENT "${HAWSER_TEST_ENVIRONMENT}")
+endforeach()
+
+add_test(NAME cuda_sharing_limit
+  COMMAND ${HAWSER_PYTHON} ${PROJECT_SOURCE_DIR}/tests/support/with_server.py --build ${PROJECT_BINARY_DIR} --cuda
+          --transport unix --server-arg=--config --server-arg=${CMAKE_CURRENT_SOURCE_DIR}/limited.toml --
+          $<TARGET_FILE:cuda_sharing_test> --gtest_also_run_disabled_tests
+          --gtest_filter=CudaSharing.DISABLED_OpenedMemoryCountsAgainstTheLimit)
+set_tests_properties(cuda_sharing_limit PROPERTIES LABELS integration TIMEOUT ${HAWSER_TIME_LIMIT} ENVIRONMENT
+  "${HAWSER_TEST_ENVIRONMENT}")
+
 add_test(NAME cuda_cache_test
   COMMAND ${HAWSER_PYTHON} ${CMAKE_CURRENT_SOURCE_DIR}/cuda_cache_test.py ${PROJECT_BINARY_DIR}
           $<TARGET_FILE:cuda_basics_test>)

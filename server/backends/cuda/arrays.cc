@@ -236,24 +236,4 @@ int32_t CudaBackend::DestroySurface(const cuda::Call& call, const cuda::DestroyS
   return Finish(call, driver_.cuSurfObjectDestroy(message.value), message.context);
 }
 
-// --- sharing between processes of one tenant: workers have no broker between them yet
-
-int32_t CudaBackend::ExportMemory(const cuda::Call& call, const cuda::ExportMemory&) {
-  ReplyWith(call, cuda::Token(), kNotSupported);
-  return 0;
-}
-int32_t CudaBackend::ImportMemory(const cuda::Call& call, const cuda::ImportMemory&) {
-  ReplyWith(call, cuda::ImportedMemory(), kNotSupported);
-  return 0;
-}
-int32_t CudaBackend::CloseMemory(const cuda::Call& call, const cuda::CloseMemory&) { return Fail(call, kNotSupported); }
-int32_t CudaBackend::ExportEvent(const cuda::Call& call, const cuda::ExportEvent&) {
-  ReplyWith(call, cuda::Token(), kNotSupported);
-  return 0;
-}
-int32_t CudaBackend::ImportEvent(const cuda::Call& call, const cuda::ImportEvent& message) {
-  objects_->Poison(message.event, kNotSupported);
-  return ReplyStatus(call, kNotSupported);
-}
-
 }  // namespace hawser::server::cuda_backend

@@ -13,7 +13,7 @@
 // Lock order: Waits' locks, then the driver's, then the worker's. Gates, StagingPool and EventPool are leaves.
 //
 // The functions of Handler are spread over files by subject: contexts.cc, memory.cc, copies.cc, spaces.cc,
-// arrays.cc, modules.cc, launches.cc, streams.cc, graphs.cc, queries.cc.
+// arrays.cc, exports.cc, modules.cc, launches.cc, streams.cc, graphs.cc, queries.cc.
 #ifndef HAWSER_SERVER_BACKENDS_CUDA_BACKEND_H_
 #define HAWSER_SERVER_BACKENDS_CUDA_BACKEND_H_
 
@@ -47,6 +47,7 @@
 #include "server/backends/cuda/sharing.h"
 #include "server/backends/cuda/staging.h"
 #include "server/backends/cuda/waits.h"
+#include "server/worker/export_client.h"
 #include "server/worker/session_backend.h"
 #include "server/worker/split_settings.h"
 #include "server/worker_settings.h"
@@ -276,6 +277,13 @@ class CudaBackend final : public cuda::Handler, public SessionBackend {
   bool OwnsHeap(uint64_t offset, uint64_t size) const {
     return offset <= services_.heap.size && size <= services_.heap.size - offset;
   }
+
+  // ------------------------------------------------------------------ sharing with other processes (exports.cc)
+  /// Driver, memory and server all let sessions share memory and events.
+  bool CanShare() const;
+  /// A number for the driver library: handles of one are nothing to another.
+  uint64_t DriverMark() const;
+  int32_t FindShared(ExportKind kind, const ExportToken& token, ExportedThing* thing) const;
 
   // ------------------------------------------------------------------ copies (copies.cc)
   /// Room for a small write, filled with `data`; null without memory.

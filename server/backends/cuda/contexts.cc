@@ -64,6 +64,7 @@ int32_t CudaBackend::GetInventory(const cuda::Call& call, const cuda::Nothing&) 
       if (driver_.cuDeviceGetAttribute(&value, static_cast<CUdevice_attribute>(attribute), device) != CUDA_SUCCESS) {
         continue;
       }
+      if (attribute == CU_DEVICE_ATTRIBUTE_IPC_EVENT_SUPPORTED && !CanShare()) value = 0;
       text.attributes.push_back(static_cast<uint32_t>(attribute));
       text.values.push_back(value);
     }

@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <iterator>
 #include <map>
+#include <memory>
 
 #include "wire/id.h"
 
@@ -23,12 +24,16 @@ enum class MemoryKind : uint8_t {
   kHeap,      ///< The session's heap, which the guest maps too.
 };
 
+class Publication;
+
 struct MemoryRange {
   uint64_t address = 0;
   uint64_t size = 0;
   MemoryKind kind = MemoryKind::kLinear;
-  uint64_t charge = 0;  ///< Bytes in the ledger.
-  wire::Id owner;       ///< Context, or module of a global.
+  uint64_t charge = 0;                       ///< Bytes in the ledger.
+  wire::Id owner;                            ///< Context, or module of a global.
+  uint32_t opened = 1;                       ///< kImported: how often.
+  std::shared_ptr<Publication> publication;  ///< kLinear, once the guest has shared it.
 };
 
 /// Threading: the executor's.
@@ -48,6 +53,11 @@ class MemoryMap {
   }
   /// The range that begins at `address`; null: none does.
   const MemoryRange* At(uint64_t address) const {
+    const auto at = ranges_.find(address);
+    return at == ranges_.end() ? nullptr : &at->second;
+  }
+  /// The same, to be changed in what is not its place.
+  MemoryRange* Edit(uint64_t address) {
     const auto at = ranges_.find(address);
     return at == ranges_.end() ? nullptr : &at->second;
   }

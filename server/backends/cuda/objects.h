@@ -57,6 +57,7 @@ using OwnedAllocation = Owned<CUmemGenericAllocationHandle, &DriverTable::cuMemR
 using OwnedGraph = Owned<CUgraph, &DriverTable::cuGraphDestroy>;
 using OwnedGraphExec = Owned<CUgraphExec, &DriverTable::cuGraphExecDestroy>;
 
+class Publication;
 struct KernelFacts;
 struct ModuleCode;
 
@@ -100,7 +101,8 @@ struct EventState {
 struct Event {
   int32_t error = 0;
   wire::Id context;
-  std::shared_ptr<EventState> state;  ///< A lane may wait for it still.
+  std::shared_ptr<EventState> state;         ///< A lane may wait for it still.
+  std::shared_ptr<Publication> publication;  ///< Not null once the guest has shared it.
 
   CUevent native() const { return state->owned.get(); }
 };

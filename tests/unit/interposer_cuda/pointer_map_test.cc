@@ -79,5 +79,22 @@ TEST(PointerMapTest, SeesOverlaps) {
   EXPECT_FALSE(map.Overlaps(0x1100, 0x100));
 }
 
+TEST(PointerMapTest, MemoryOfAnotherProcessStaysUntilItIsClosedAsOftenAsItWasOpened) {
+  PointerMap map;
+  PointerRange range;
+  range.begin = 0x1000;
+  range.size = 0x100;
+  EXPECT_FALSE(map.Close(0x1000));
+  map.Open(range);
+  map.Open(range);
+  ASSERT_TRUE(map.Find(0x1010).has_value());
+  EXPECT_EQ(map.Find(0x1010)->kind, PointerKind::kImported);
+  EXPECT_TRUE(map.Close(0x1000));
+  EXPECT_TRUE(map.Find(0x1010).has_value());
+  EXPECT_TRUE(map.Close(0x1000));
+  EXPECT_FALSE(map.Find(0x1010).has_value());
+  EXPECT_FALSE(map.Close(0x1000));
+}
+
 }  // namespace
 }  // namespace hawser::cu
