@@ -158,14 +158,15 @@ int Main() {
   if (settings->exports) exports = std::make_unique<ExportClient>(Fd(kExportFd));
   auto session = GuestSession::Start(*settings, std::move(command), std::move(bulk), chosen->backend.get(), &log,
                                      stats->page(), gate.get(), exports.get());
+  // From here on out at once, with everything that still runs: the backend knows the gate and the session's services,
+  // and its destructor would come after theirs.
   if (!session.ok()) {
-    if (session.status().code() == Code::kClosed) return kGuestLeft;
+    if (session.status().code() == Code::kClosed) ::_exit(kGuestLeft);
     log.Write("error", session.status().text());
-    return kStartFailed;
+    ::_exit(kStartFailed);
   }
   StopWatcher watcher;
   watcher.Start(session->get(), stats->page());
-  // Out at once, with everything that still runs.
   if ((*session)->Run() == Executor::End::kGuestLeft) ::_exit(kGuestLeft);
   ::_exit(watcher.stopped() ? kStopped : kProtocolError);
 }

@@ -372,6 +372,22 @@ TEST(HawserdTest, HalfAGreetingIsDroppedInTime) {
   EXPECT_TRUE(daemon->WaitUntilIdle());
 }
 
+TEST(HawserdTest, AGuestThatLeavesBeforeItsWelcomeLeavesNothing) {
+  auto daemon = Daemon::Start({});
+  ASSERT_TRUE(daemon);
+  const auto frame = HelloFrame(Over(Transport::kShm));
+  for (int i = 0; i < 5; ++i) {
+    {
+      auto fd = Stranger(*daemon, Transport::kShm);
+      ASSERT_TRUE(fd.ok());
+      ASSERT_EQ(::send(fd.value().get(), frame.data(), frame.size(), MSG_NOSIGNAL), static_cast<ssize_t>(frame.size()));
+    }
+    EXPECT_TRUE(daemon->WaitForLog("the guest left"));  // What else a worker may end with is said instead.
+    EXPECT_TRUE(daemon->WaitUntilIdle());
+  }
+  EXPECT_TRUE(Join(*daemon, Over(Transport::kShm)));
+}
+
 TEST(HawserdTest, ManySessionsLeaveNothingBehind) {
   auto daemon = Daemon::Start({});
   ASSERT_TRUE(daemon);

@@ -12,6 +12,7 @@
 
 #include "proto/opencl/forwarding_handler.h"
 #include "server/worker/backend.h"
+#include "server/worker/launch_gate.h"
 
 namespace hawser::server {
 
@@ -35,6 +36,7 @@ struct FakeState {
   std::vector<std::string> calls;
   bool wants_heap = false;
   uint64_t heap_size = 0;
+  bool lets_go_of_gate = false;  ///< At its end, as backends with a device do.
 };
 
 /// Calls that matter are overloads; the rest succeed.
@@ -71,6 +73,10 @@ class FakeBackend final : public opencl::ForwardingHandler<FakeCalls, Backend> {
  public:
   explicit FakeBackend(std::shared_ptr<FakeState> state = std::make_shared<FakeState>())
       : ForwardingHandler(FakeCalls(state)), state_(std::move(state)) {}
+  ~FakeBackend() override {
+    if (state_->lets_go_of_gate && state_->services.launch_gate != nullptr)
+      state_->services.launch_gate->SetDrain(nullptr);
+  }
 
   Failure TakeFailure() override { return std::exchange(state_->failure, Failure()); }
   bool WantsHeap() override { return state_->wants_heap; }

@@ -14,6 +14,7 @@ wire::Result<ChosenBackend> CreateBackend(const WorkerSettings&, SessionLog*) {
   auto state = std::make_shared<FakeState>();
   state->wants_heap = true;
   state->heap_size = 1u << 20;
+  state->lets_go_of_gate = true;
   return ChosenBackend{std::make_unique<FakeBackend>(std::move(state)), false};
 }
 
