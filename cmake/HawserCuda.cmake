@@ -5,9 +5,9 @@
 #
 #   hawser_cuda_headers      interface target: cuda.h, cudaTypedefs.h, cuda_runtime_api.h, ...
 #   HAWSER_CUDA_INCLUDE_DIR  where they are
-#   HAWSER_NVCC              nvcc, or empty: then programs in CUDA C++ are not built, and their tests say so
+#   HAWSER_NVCC              nvcc, or empty
+#   HAWSER_NVCC_LEFT_OUT     why programs in CUDA C++ are not built and their tests left out (hawser_left_out()); empty: they are built
 #   hawser_nvcc_program()    builds one
-#   HAWSER_NVCC_LEFT_OUT     why tests with such programs are left out (hawser_left_out()); empty: they are not
 
 set(HAWSER_CUDA_ROOT "" CACHE PATH "CUDA toolkit; found by itself when empty")
 find_program(HAWSER_NVCC nvcc HINTS ${HAWSER_CUDA_ROOT}/bin $ENV{CUDA_PATH}/bin
@@ -41,8 +41,8 @@ target_include_directories(hawser_cuda_headers SYSTEM INTERFACE ${HAWSER_CUDA_IN
 # Makes the file ${CMAKE_CURRENT_BINARY_DIR}/NAME, and the target nvcc_NAME (NAME would be two things to Ninja).
 function(hawser_nvcc_program name)
   cmake_parse_arguments(N "STATIC_CUDART" "ARCH" "SOURCES;FLAGS" ${ARGN})
-  if(NOT HAWSER_NVCC)
-    message(STATUS "${name}: not built, because there is no nvcc")
+  if(HAWSER_NVCC_LEFT_OUT)
+    message(STATUS "${name}: not built, because ${HAWSER_NVCC_LEFT_OUT}")
     return()
   endif()
   if(NOT N_ARCH)

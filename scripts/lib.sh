@@ -14,6 +14,8 @@ die() {
 
 # build_preset: which preset of CMakePresets.json the build tree uses (HAWSER_PRESET, default release).
 build_preset() { printf '%s' "${HAWSER_PRESET:-release}"; }
+# sanitized: whether that preset instruments what it builds.
+sanitized() { [[ $(build_preset) =~ ^(asan|tsan|fuzz)$ ]]; }
 build_dir() { printf '%s/build/%s' "$HAWSER_ROOT" "$(build_preset)"; }
 
 # Version and name of this distribution, "debian 12". HAWSER_OS_RELEASE: another file, for tests.
