@@ -333,6 +333,7 @@ CUresult CUDAAPI cuGraphAddMemAllocNode(CUgraphNode* result, CUgraph graph, cons
   range.begin = answer->address;
   range.size = params->bytesize;
   range.kind = PointerKind::kPool;
+  range.graph = true;
   range.device = params->poolProps.location.id;
   Client::Get().pointers().Add(range);
   *result = node;

@@ -89,6 +89,13 @@ CUresult CUDAAPI cuMemFree_v2(CUdeviceptr address) {
   CUctx_st* context = nullptr;
   if (const CUresult error = BeginMemory(&context); error != CUDA_SUCCESS) return error;
   if (address == 0) return CUDA_SUCCESS;
+  if (Client::Get().pointers().IsGraphs(address)) {
+    // Whether it is to be freed only the server knows.
+    cuda::Free message;
+    message.context = context->id;
+    message.address = address;
+    return FromWire(Client::Get().session()->SendAndWait(message));
+  }
   const auto range =
       Client::Get().pointers().Remove(address, {PointerKind::kDevice, PointerKind::kPool, PointerKind::kManaged});
   if (!range) return CUDA_ERROR_INVALID_VALUE;

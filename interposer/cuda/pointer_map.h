@@ -38,6 +38,7 @@ struct PointerRange {
   uint64_t device_alias = 0;            ///< kHost, kRegistered: what kernels call it; 0: they cannot reach it.
 
   bool managed = false;  ///< kGlobal: a managed variable.
+  bool graph = false;    ///< kPool: a graph's, which has it anew with each launch, whoever frees it.
   uint32_t opened = 1;   ///< kImported: how often.
 
   bool is_managed() const { return kind == PointerKind::kManaged || managed; }
@@ -52,6 +53,11 @@ class PointerMap {
   std::optional<PointerRange> Find(uint64_t address) const;
   /// Removes the range that begins there and is of one of those kinds.
   std::optional<PointerRange> Remove(uint64_t begin, std::initializer_list<PointerKind> kinds);
+  /// True when memory that a graph allocates begins there.
+  bool IsGraphs(uint64_t begin) const {
+    const auto range = Find(begin);
+    return range && range->graph && range->begin == begin;
+  }
   /// Memory of another process: opened once more where it is known already.
   void Open(PointerRange range);
   /// Closed once: no longer there after the last time. False: there is none.

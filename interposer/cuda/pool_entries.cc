@@ -77,6 +77,7 @@ CUresult Allocate(CUdeviceptr* result, size_t size, CUmemPoolHandle_st* pool, CU
   range.begin = answer->address;
   range.size = size;
   range.kind = PointerKind::kPool;
+  range.graph = command.capturing();
   range.device = pool != nullptr ? pool->device : command.context()->device;
   range.context = command.context()->id.raw();
   Client::Get().pointers().Add(range);
@@ -251,8 +252,10 @@ CUresult CUDAAPI cuMemFreeAsync(CUdeviceptr address, CUstream handle) {
   StreamCommand command;
   if (const CUresult error = command.Begin(handle); error != CUDA_SUCCESS) return error;
   if (address == 0) return CUDA_SUCCESS;
-  const auto range = Client::Get().pointers().Remove(address, {PointerKind::kPool, PointerKind::kDevice});
-  if (!range) return CUDA_ERROR_INVALID_VALUE;
+  PointerMap& pointers = Client::Get().pointers();
+  if (!pointers.IsGraphs(address) && !pointers.Remove(address, {PointerKind::kPool, PointerKind::kDevice})) {
+    return CUDA_ERROR_INVALID_VALUE;
+  }
   cuda::FreeAsync message;
   message.address = address;
   return command.Send(message);

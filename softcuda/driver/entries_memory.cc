@@ -158,9 +158,9 @@ CUresult CUDAAPI cuMemFree_v2(CUdeviceptr address) {
   const bool ours = allocation != nullptr && allocation->begin == address &&
                     (allocation->kind == MemoryKind::kDevice || allocation->kind == MemoryKind::kManaged ||
                      allocation->kind == MemoryKind::kPool);
-  if (!ours) return CUDA_ERROR_INVALID_VALUE;
+  if (!ours || (allocation->graph && !allocation->unfreed.exchange(false))) return CUDA_ERROR_INVALID_VALUE;
   DrainAll();
-  driver->Release(allocation);
+  if (!allocation->graph) driver->Release(allocation);
   context->print.Flush();
   return context->error();
 }

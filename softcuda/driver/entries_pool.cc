@@ -117,6 +117,9 @@ CUresult CUDAAPI cuMemFreeAsync(CUdeviceptr address, CUstream handle) {
   const bool ours = allocation != nullptr && allocation->begin == address &&
                     (allocation->kind == MemoryKind::kPool || allocation->kind == MemoryKind::kDevice);
   if (!ours) return CUDA_ERROR_INVALID_VALUE;
+  // A graph frees it when it is launched.
+  const bool now = allocation->graph && !IsCapturing(*stream);
+  if (now && !allocation->unfreed.exchange(false)) return CUDA_ERROR_INVALID_VALUE;
   return Enqueue(stream, FreeWork{address});
 }
 

@@ -40,10 +40,11 @@ struct Allocation {
   uint64_t charged = 0;  ///< Bytes of the device's capacity.
   unsigned flags = 0;    ///< Of cuMemHostAlloc, cuMemHostRegister, cuMemAllocManaged.
   bool writable = true;
-  uint64_t reservation = 0;  ///< kMapped: where the reserved range begins,
-  uint64_t reserved = 0;     ///< and its bytes.
-  bool graph = false;  ///< Made by a graph's node: stays for the next launch, whatever the graph's free nodes say.
-  uint64_t id = 0;     ///< CU_POINTER_ATTRIBUTE_BUFFER_ID
+  uint64_t reservation = 0;          ///< kMapped: where the reserved range begins,
+  uint64_t reserved = 0;             ///< and its bytes.
+  bool graph = false;                ///< Made by a graph's node: stays for the next launch, whoever frees it.
+  std::atomic<bool> unfreed{false};  ///< Then: launched, and not freed since, in the order of the program's calls.
+  uint64_t id = 0;                   ///< CU_POINTER_ATTRIBUTE_BUFFER_ID
   std::atomic<bool> sync_memops{false};
   SharedFile file;  ///< Valid once it was exported (sharing.h), and guarded like that.
 

@@ -37,6 +37,25 @@ CUresult Owner(const Stream& stream, ContextPtr* context) {
   return (*context)->error();
 }
 
+/// Notes what memory a launch leaves and frees. False: what an earlier one has left is not freed yet.
+bool TakeMemory(const ExecutableGraph& executable) {
+  const std::vector<NodePtr>& nodes = executable.graph->nodes();
+  const bool frees_itself = (executable.flags & CUDA_GRAPH_INSTANTIATE_FLAG_AUTO_FREE_ON_LAUNCH) != 0;
+  for (const NodePtr& node : nodes) {
+    const auto* const work = std::get_if<AllocWork>(&node->work);
+    if (work != nullptr && !frees_itself && work->allocation->unfreed) return false;
+  }
+  for (const NodePtr& node : nodes) {
+    if (const auto* const work = std::get_if<AllocWork>(&node->work)) work->allocation->unfreed = true;
+  }
+  for (const NodePtr& node : nodes) {
+    const auto* const work = std::get_if<FreeWork>(&node->work);
+    const AllocationPtr allocation = work != nullptr ? GetDriver()->memory.Find(work->address) : nullptr;
+    if (allocation != nullptr) allocation->unfreed = false;
+  }
+  return true;
+}
+
 /// The last record of the event when another process made it; else 0. With the event's lock.
 uint64_t ForeignRecord(const Event& event) {
   if (event.shared == nullptr) return 0;
@@ -248,6 +267,7 @@ CUresult LaunchGraph(const StreamPtr& stream, const std::shared_ptr<ExecutableGr
   const std::lock_guard executable_lock(executable->mutex);
   if (stream->capture != nullptr) return RecordNode(stream.get(), ChildWork{executable->graph});
   if (const CUresult result = CheckLegacy(*stream); result != CUDA_SUCCESS) return result;
+  if (!TakeMemory(*executable)) return CUDA_ERROR_INVALID_VALUE;
   std::vector<OperationPtr> after = context->Dependencies(*stream);
   after.push_back(executable->last);
   stream->tail = SubmitGraph(*executable->graph, context, after);

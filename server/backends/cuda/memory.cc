@@ -43,8 +43,8 @@ int32_t CudaBackend::NewMemory(wire::Id context, uint64_t size, uint64_t charge,
   if (!memory_.Add(range)) {
     // Memory of a pool may come back before the stream has reached its end.
     memory_.RemoveIf([&](const MemoryRange& old) {
-      const bool overlaps =
-          old.kind == MemoryKind::kPooled && old.address < pointer + size && pointer < old.address + old.size;
+      const bool overlaps = (old.kind == MemoryKind::kPooled || old.kind == MemoryKind::kGraph) &&
+                            old.address < pointer + size && pointer < old.address + old.size;
       if (overlaps) ledger_->Release(old.charge);
       return overlaps;
     });
@@ -135,6 +135,12 @@ int32_t CudaBackend::Free(const cuda::Call& call, const cuda::Free& message) {
   if (range == nullptr || range->kind == MemoryKind::kGlobal || range->kind == MemoryKind::kHeap ||
       range->kind == MemoryKind::kMapped || range->kind == MemoryKind::kImported) {
     return Fail(call, Explain(CUDA_ERROR_INVALID_VALUE, "no allocation begins there"), {}, message.context);
+  }
+  if (range->kind == MemoryKind::kGraph) {
+    // Its place stays the graph's, for the next launch.
+    if (!HostCallsDue()) return Finish(call, driver_.cuMemFree(message.address), message.context);
+    disposals_.Add(current_, [this, address = message.address] { (void)driver_.cuMemFree(address); });
+    return 0;
   }
   if (HostCallsDue() || linear_.InChunks(message.address)) {
     FreeLater(message.address);
@@ -272,8 +278,12 @@ int32_t CudaBackend::AllocateAsync(const cuda::Call& call, const cuda::AllocateA
     reply.status = kNotSupported;
   }
   if (reply.status == 0) {
+    // What is allocated in a capture is the graph's.
+    CUstreamCaptureStatus capture = CU_STREAM_CAPTURE_STATUS_NONE;
+    if (driver_.cuStreamIsCapturing != nullptr) (void)driver_.cuStreamIsCapturing(at.native(), &capture);
+    const MemoryKind kind = capture == CU_STREAM_CAPTURE_STATUS_NONE ? MemoryKind::kPooled : MemoryKind::kGraph;
     reply.status = NewMemory(
-        message.context, message.size, message.size, MemoryKind::kPooled,
+        message.context, message.size, message.size, kind,
         [&](CUdeviceptr* address) {
           return pool != nullptr ? driver_.cuMemAllocFromPoolAsync(address, message.size, pool, at.native())
                                  : driver_.cuMemAllocAsync(address, message.size, at.native());
@@ -307,8 +317,9 @@ int32_t CudaBackend::FreeAsync(const cuda::Call& call, const cuda::FreeAsync& me
                   message.context);
   }
   if (driver_.cuMemFreeAsync == nullptr) return Fail(call, kNotSupported, {}, message.context);
+  const bool graph = range->kind == MemoryKind::kGraph;
   const CUresult result = driver_.cuMemFreeAsync(message.address, at.native());
-  if (result == CUDA_SUCCESS) ForgetMemory(message.address);
+  if (result == CUDA_SUCCESS && !graph) ForgetMemory(message.address);
   return Finish(call, result, message.context);
 }
 

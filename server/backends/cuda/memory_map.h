@@ -20,7 +20,7 @@ enum class MemoryKind : uint8_t {
   kGlobal,    ///< A variable of a module.
   kMapped,    ///< cuMemMap
   kImported,  ///< cuIpcOpenMemHandle
-  kGraph,     ///< Of an allocation node: exists while a graph runs.
+  kGraph,     ///< Of an allocation node: the graph's, from launch to launch, whoever frees it.
   kHeap,      ///< The session's heap, which the guest maps too.
 };
 
