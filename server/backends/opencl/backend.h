@@ -186,7 +186,7 @@ class OpenClBackend final : public Backend {
   // ------------------------------------------------------------------ kernels (kernels.cc)
   /// Runs a launch in parts, or asks the gate first; *taken: it was handled here. See splitter.h.
   int32_t LaunchSplit(const opencl::Call& call, const opencl::EnqueueNDRangeKernel& message, Command& command,
-                      bool is_open, bool* taken);
+                      bool is_open, bool hold, bool* taken);
   bool Splits() const { return splitter_ != nullptr && splitter_->splits(); }
   bool HoldArguments(const Kernel& kernel, SplitJob* job);
   bool TakesObject(Kernel& kernel, uint32_t index);

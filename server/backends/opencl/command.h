@@ -68,7 +68,11 @@ class Command {
     if (count_ == 0 && !gated && !may_fail_) [[likely]] {
       status_ = enqueue(native(), cl_uint{0}, static_cast<const cl_event*>(nullptr), &made);
     } else {
-      if (!gated) (*queue_)->ahead = Queue::Ahead::kUnknown;
+      // In order and with nothing to wait for of its own, a command runs by itself after what is ahead of it.
+      if (!gated && count_ != 0) {
+        (*queue_)->ahead = Queue::Ahead::kUnknown;
+        (*queue_)->unknown_number = (*queue_)->number + 1;
+      }
       const std::lock_guard<std::mutex> lock(backend_.completions_->gate());
       if (AnyFailed()) {
         status_ = backend_.Explain(CL_EXEC_STATUS_ERROR_FOR_EVENTS_IN_WAIT_LIST,

@@ -44,7 +44,7 @@ bool IsPatternSize(size_t size) { return size != 0 && size <= 128 && (size & (si
 
 int32_t OpenClBackend::EnqueueNDRangeKernel(const opencl::Call& call, const opencl::EnqueueNDRangeKernel& message) {
   Command command(*this, call, message.queue, message.wait_list, message.event);
-  const Kernel* kernel = command.Use<Kernel>(message.kernel, "kernel");
+  Kernel* kernel = command.Use<Kernel>(message.kernel, "kernel");
   const uint32_t dimensions = message.work_dim;
   command.Require(message.offset.empty() || message.offset.size() == dimensions, CL_INVALID_GLOBAL_OFFSET,
                   "the offset has another dimension");
@@ -53,15 +53,19 @@ int32_t OpenClBackend::EnqueueNDRangeKernel(const opencl::Call& call, const open
   command.Require(message.local.empty() || (message.local.size() == dimensions && !HasZero(message.local)),
                   CL_INVALID_WORK_GROUP_SIZE, "the local size has another dimension or is zero");
   if (!command.ok()) return command.Fail();
-  size_t offset[3], global[3], local[3];
+  size_t offset[3], global[3] = {}, local[3];
   Copy(message.offset, offset);
   Copy(message.global, global);
   Copy(message.local, local);
-  const OpenLaunch open(splitter_.get());
+  uint64_t items = 1;
+  for (uint32_t d = 0; d < dimensions && d < 3; ++d) items *= global[d];
+  const bool hold =
+      splitter_ != nullptr && message.wait_list.empty() && splitter_->MustHold(*command.queue(), kernel->split, items);
+  const OpenLaunch open(hold ? nullptr : splitter_.get());
   const bool may_look_carried = dimensions == 3 && kernel->split.program != nullptr && kernel->split.program->carries;
   if (splitter_ != nullptr && (!open.is_open() || may_look_carried)) {
     bool taken = false;
-    const int32_t status = LaunchSplit(call, message, command, open.is_open(), &taken);
+    const int32_t status = LaunchSplit(call, message, command, open.is_open(), hold, &taken);
     if (taken) {
       if (status == CL_SUCCESS) services_.stats->kernels.Add(1);
       return status;
@@ -73,7 +77,7 @@ int32_t OpenClBackend::EnqueueNDRangeKernel(const opencl::Call& call, const open
         message.global.empty() ? nullptr : global, message.local.empty() ? nullptr : local, count, wait_list, event);
     if (status == CL_SUCCESS) {
       services_.stats->kernels.Add(1);
-      if (open.is_open()) Splitter::NoteOpen(*command.queue(), *event);
+      if (open.is_open()) splitter_->NoteOpen(*command.queue(), kernel->split, *event, items);
       if (kernel_trace_->Wanted()) [[unlikely]] {
         kernel_trace_->Watch(*event, kernel->native.get(), message.queue.index());
       }

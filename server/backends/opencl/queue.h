@@ -10,6 +10,7 @@
 
 #include "server/backends/opencl/handle.h"
 #include "server/backends/opencl/staging.h"
+#include "server/worker/open_flight.h"
 
 namespace hawser::server::ocl {
 
@@ -33,12 +34,19 @@ struct Queue {
     kUnknown,  ///< Other queues, the guest, its data, or a launch that the lane will be given later.
   };
   Ahead ahead = Ahead::kNothing;
+  uint64_t unknown_number = 0;     ///< Of the newest command that made it kUnknown by its wait list.
   Handle<cl_command_queue> parts;  ///< Where parts of split launches run; null until there is one. See splitter.h.
 
   // Launches that nobody counts, because the tenant is alone: every few, so that a drain sees them end. See splitter.h.
-  std::mutex open_mutex;  ///< A leaf.
+  std::mutex open_mutex;  ///< A leaf, beside the driver's.
   std::deque<Handle<cl_event>> open_launches;
-  uint32_t open_count = 0;  ///< The executor's.
+  Handle<cl_event> open_end;  ///< While `held`: behind this nothing runs unasked.
+  // The executor's.
+  uint32_t open_count = 0;            ///< Out of order.
+  OpenFlight<Handle<cl_event>> open;  ///< In order: how far the queue is ahead of the device.
+  bool held = false;                  ///< A lane has, or had, launches of it to let go.
+  Handle<cl_event> probe;             ///< When it is over, what is ahead up to `probe_number` is.
+  uint64_t probe_number = 0;
 
   // Any thread's.
   std::atomic<uint64_t> urgent{0};      ///< Somebody waits for the commands up to this number.

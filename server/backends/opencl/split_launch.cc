@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // A launch that is split, or that asks the gate before it runs: what the executor does. The rest is in splitter.h.
+#include <algorithm>
+
 #include "server/backends/opencl/command.h"
 #include "server/backends/opencl/slicing/carry.h"
 #include "server/backends/opencl/splitter.h"
@@ -24,6 +26,16 @@ bool IsComplete(const Handle<cl_event>& event) {
   return clGetEventInfo(event.get(), CL_EVENT_COMMAND_EXECUTION_STATUS, sizeof(execution), &execution, nullptr) ==
              CL_SUCCESS &&
          execution <= CL_COMPLETE;
+}
+
+// Nanoseconds on the device from one's end to the other's; 0: not known.
+uint64_t BetweenEnds(const Handle<cl_event>& one, const Handle<cl_event>& other) {
+  cl_ulong from = 0, to = 0;
+  if (clGetEventProfilingInfo(one.get(), CL_PROFILING_COMMAND_END, sizeof(from), &from, nullptr) != CL_SUCCESS ||
+      clGetEventProfilingInfo(other.get(), CL_PROFILING_COMMAND_END, sizeof(to), &to, nullptr) != CL_SUCCESS) {
+    return 0;
+  }
+  return to > from ? to - from : 0;
 }
 
 // A command that does nothing but wait for its list. PoCL's markers on out-of-order queues wait for all commands before
@@ -60,8 +72,85 @@ bool OpenClBackend::HoldArguments(const Kernel& kernel, SplitJob* job) {
   return true;
 }
 
+bool Splitter::HoldSlowly(Queue& queue) {
+  if (queue.held) {
+    if (!IsComplete(queue.last)) return true;
+    queue.held = false;
+    queue.ahead = Queue::Ahead::kNothing;
+    {
+      const std::lock_guard<std::mutex> lock(queue.open_mutex);
+      queue.open_end.Reset();
+    }
+    (void)queue.open.Take();
+    return false;
+  }
+  queue.open.Look([](const Handle<cl_event>& mark) { return IsComplete(mark); }, &BetweenEnds);
+  if (!queue.open.full() || !queue.open.has_marks()) return false;
+  // Behind what waits for others a launch would be asked for one at a time, when all before it is over.
+  if (queue.ahead != Queue::Ahead::kUnknown) return true;
+  if (!queue.probe) {
+    queue.probe = Handle<cl_event>::Share(queue.last.get());
+    queue.probe_number = queue.number;
+  } else if (IsComplete(queue.probe)) {
+    queue.probe.Reset();
+    if (queue.unknown_number <= queue.probe_number) queue.ahead = Queue::Ahead::kNothing;
+  }
+  return queue.ahead != Queue::Ahead::kUnknown;
+}
+
+void Splitter::Hold(SplitJob* job) {
+  if (gate_->UnitNs() != 0) return;  // Somebody has come.
+  Queue& queue = *job->queue;
+  job->held = true;
+  if (queue.open.full() && queue.open.has_marks()) {
+    job->resume = Handle<cl_event>::Share(queue.open.ResumeAt().get());
+  }
+}
+
+void Splitter::NoteHeld(Queue& queue) {
+  if (queue.held || !queue.in_order) return;
+  queue.held = true;
+  const std::lock_guard<std::mutex> lock(queue.open_mutex);
+  queue.open_end = Handle<cl_event>::Share(queue.last.get());
+}
+
+void Splitter::LearnOpen(Queue& queue, KernelSplit& kernel) {
+  cl_device_id device = nullptr;
+  clGetCommandQueueInfo(queue.native.get(), CL_QUEUE_DEVICE, sizeof(device), &device, nullptr);
+  OpenKernel& open = *kernel.open;
+  if (const double rate = history_.Rate(KeyOf(&kernel, device)); rate > 0) {
+    open.speed.Set(1 / rate);
+  } else if (open.sample && IsComplete(open.sample)) {
+    // What lies between two launches, as OpenFlight sees it, is the guest's pause if it waits for each.
+    const auto time = static_cast<double>(std::max<uint64_t>(1, TimeOf(open.sample.get())));
+    open.speed.Set(time / static_cast<double>(std::max<uint64_t>(1, open.sample_items)));
+    open.sample.Reset();
+  }
+}
+
+void Splitter::PutMark(Queue& queue, KernelSplit& kernel, cl_event event, uint64_t items) {
+  queue.open.Look([](const Handle<cl_event>& mark) { return IsComplete(mark); }, &BetweenEnds);
+  queue.open.Put(Handle<cl_event>::Share(event), std::shared_ptr<OpenSpeed>(kernel.open, &kernel.open->speed), items,
+                 gate_->OpenCapNs());
+  if (!kernel.open->speed.known() && !kernel.open->sample) {
+    kernel.open->sample = Handle<cl_event>::Share(event);
+    kernel.open->sample_items = items;
+  }
+  KeepOpen(queue, event);
+}
+
+void Splitter::AwaitResume(const SplitJob& job) {
+  constexpr std::chrono::milliseconds kLongest{100};
+  constexpr std::chrono::microseconds kBetweenLooks{200};
+  const auto deadline = Clock::now() + kLongest;
+  // When somebody has come, the gate is what is waited for.
+  while (!IsComplete(job.resume) && gate_->UnitNs() == 0 && !stopping_ && Clock::now() < deadline) {
+    std::this_thread::sleep_for(kBetweenLooks);
+  }
+}
+
 int32_t OpenClBackend::LaunchSplit(const opencl::Call& call, const opencl::EnqueueNDRangeKernel& message,
-                                   Command& command, bool is_open, bool* taken) {
+                                   Command& command, bool is_open, bool hold, bool* taken) {
   Kernel* kernel = command.Use<Kernel>(message.kernel, "kernel");
   const slicing::LaunchShape shape = ShapeOf(message);
   // Ids that would look like a carried launch's: see slicing/carry.h.
@@ -76,6 +165,7 @@ int32_t OpenClBackend::LaunchSplit(const opencl::Call& call, const opencl::Enque
   const std::shared_ptr<SplitJob> job = splitter_->Prepare(kernel->native.get(), &kernel->split, queue, shape);
   if (job == nullptr || (job->plan && !HoldArguments(*kernel, job.get()))) return CL_SUCCESS;
   *taken = true;
+  if (hold) splitter_->Hold(job.get());
   job->seq = call.seq;
   job->opcode = call.opcode;
   job->queue_id = message.queue;
@@ -94,8 +184,10 @@ int32_t OpenClBackend::LaunchSplit(const opencl::Call& call, const opencl::Enque
   const bool idle = alone && (job->plan || queue->ahead != Ahead::kNothing) && IsComplete(queue->last);
   if (idle) queue->ahead = Ahead::kNothing;
   const bool ready_now = job->plan ? idle : alone && queue->ahead != Ahead::kUnknown;
-  const bool open = ready_now && queue->ahead == Ahead::kNothing && splitter_->gate().TryEnter(job->first_estimate);
+  const bool open =
+      ready_now && queue->ahead == Ahead::kNothing && !job->held && splitter_->gate().TryEnter(job->first_estimate);
   const bool has_ready = !open && !ready_now;
+  if (!open || job->plan) Splitter::NoteHeld(*queue);
   if (has_ready || (open && job->plan)) {
     queue->ahead = Ahead::kUnknown;
   } else if (!open) {

@@ -55,16 +55,6 @@ std::string NameOf(cl_device_id device) {
   return all;
 }
 
-// Nanoseconds on the device; 0 when that is not known.
-uint64_t TimeOf(cl_event event) {
-  cl_ulong start = 0, end = 0;
-  if (clGetEventProfilingInfo(event, CL_PROFILING_COMMAND_START, sizeof(start), &start, nullptr) != CL_SUCCESS ||
-      clGetEventProfilingInfo(event, CL_PROFILING_COMMAND_END, sizeof(end), &end, nullptr) != CL_SUCCESS) {
-    return 0;
-  }
-  return end > start ? end - start : 0;
-}
-
 int32_t WaitFor(cl_event event) {
   const cl_int status = clWaitForEvents(1, &event);
   cl_int execution = CL_COMPLETE;
@@ -81,10 +71,20 @@ bool IsUniform(const LaunchShape& shape) {
 
 }  // namespace
 
+uint64_t TimeOf(cl_event event) {
+  cl_ulong start = 0, end = 0;
+  if (clGetEventProfilingInfo(event, CL_PROFILING_COMMAND_START, sizeof(start), &start, nullptr) != CL_SUCCESS ||
+      clGetEventProfilingInfo(event, CL_PROFILING_COMMAND_END, sizeof(end), &end, nullptr) != CL_SUCCESS) {
+    return 0;
+  }
+  return end > start ? end - start : 0;
+}
+
 Splitter::Splitter(SplitSettings settings, LaunchGate* gate, DeviceFindings& findings, Completions& completions,
                    UserEvents& user_events, KernelTrace& trace, Log log)
     : settings_(std::move(settings)),
       gate_(gate != nullptr ? gate : &open_gate_),
+      bounded_(gate_->OpenCapNs() != 0),
       findings_(findings),
       completions_(completions),
       user_events_(user_events),
@@ -435,6 +435,12 @@ void Splitter::RunJob(Lane& lane, SplitJob& job) {
   int32_t status = job.start;
   const char* what = "the first part";
   if (job.grant) {
+    if (job.resume) AwaitResume(job);
+    if (job.held) {
+      // By now more is known. Of what is not two are under way at a time.
+      const bool known = job.key && history_.Rate(*job.key) > 0;
+      job.first_estimate = known ? Estimate(job.key, job.first.items) : gate_->OpenCapNs() / 2;
+    }
     const bool entered = status == CL_SUCCESS && Enter(lane, job, job.first_estimate, &status);
     if (!entered && status == CL_SUCCESS) status = CL_DEVICE_NOT_AVAILABLE;
     user_events_.Set(job.grant.get(), entered ? CL_COMPLETE : status);
@@ -518,20 +524,23 @@ void Splitter::Drain() {
   for (const auto& queue : queues) {
     std::deque<Handle<cl_event>>& these = launches.emplace_back();
     {
+      // What is held begins after this drain only: the marker goes before it, or is not needed.
       const std::lock_guard<std::mutex> lock(queue->open_mutex);
       these.swap(queue->open_launches);
-    }
-    cl_event marker = nullptr;
-    if (clEnqueueMarkerWithWaitList(queue->native.get(), 0, nullptr, &marker) == CL_SUCCESS) {
-      these.emplace_back(marker);
+      cl_event marker = nullptr;
+      if (queue->open_end) {
+        these.push_back(Handle<cl_event>::Share(queue->open_end.get()));
+      } else if (clEnqueueMarkerWithWaitList(queue->native.get(), 0, nullptr, &marker) == CL_SUCCESS) {
+        these.emplace_back(marker);
+      }
     }
     clFlush(queue->native.get());
   }
   auto before = std::chrono::steady_clock::now();
-  const auto deadline = before + kLongestDrain;
+  auto deadline = before + kLongestDrain;
   for (const std::deque<Handle<cl_event>>& these : launches) {
     for (const Handle<cl_event>& event : these) {
-      if (!AwaitOpen(event.get(), deadline)) break;
+      if (!AwaitOpen(event.get(), &deadline)) break;
       const auto now = std::chrono::steady_clock::now();
       gate_->Charge(static_cast<uint64_t>(std::chrono::nanoseconds(now - before).count()));
       before = now;
@@ -539,13 +548,16 @@ void Splitter::Drain() {
   }
 }
 
-bool Splitter::AwaitOpen(cl_event event, std::chrono::steady_clock::time_point deadline) {
+bool Splitter::AwaitOpen(cl_event event, Clock::time_point* deadline) {
   // Commands behind an event that the guest has not set are not on the device, and may never be.
   while (user_events_.AnyUnset() && !stopping_) {
     cl_int execution = CL_QUEUED;
     clGetEventInfo(event, CL_EVENT_COMMAND_EXECUTION_STATUS, sizeof(execution), &execution, nullptr);
+    const auto now = Clock::now();
+    // While something goes on this goes on: the events may be of launches that are held.
+    if (execution <= CL_RUNNING) *deadline = now + kLongestDrain;
     if (execution <= CL_COMPLETE) return true;
-    if (std::chrono::steady_clock::now() >= deadline) return false;
+    if (now >= *deadline) return false;
     std::this_thread::sleep_for(kBetweenLooks);
   }
   if (stopping_) return false;

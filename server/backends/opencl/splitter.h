@@ -56,17 +56,28 @@
 #include "server/backends/opencl/user_events.h"
 #include "server/device_findings.h"
 #include "server/worker/launch_gate.h"
+#include "server/worker/open_flight.h"
 #include "server/worker/split_settings.h"
 
 namespace hawser::server::ocl {
 
 class Splitter;
 
+/// Nanoseconds on the device; 0 when that is not known.
+uint64_t TimeOf(cl_event event);
+
 /// What is known of a program once it is built. Never changes; shared by the program and its kernels.
 struct ProgramSplit {
   slicing::ProgramTraits traits;
   bool carries = false;  ///< Built with the prelude at work.
   std::string hash;      ///< slicing::ProgramHash().
+};
+
+/// What is known of a kernel that was launched openly.
+struct OpenKernel {
+  OpenSpeed speed;
+  Handle<cl_event> sample;  ///< While the speed is not known: a launch of it.
+  uint64_t sample_items = 0;
 };
 
 /// What is known of a kernel.
@@ -77,6 +88,7 @@ struct KernelSplit {
   cl_device_id key_device = nullptr;  ///< Whose `key` is.
   slicing::KernelKey key;
   bool was_told = false;  ///< How it runs is in the log.
+  std::shared_ptr<OpenKernel> open = std::make_shared<OpenKernel>();
 };
 
 /// One launch on its way through a lane.
@@ -92,6 +104,8 @@ struct SplitJob {
   std::optional<slicing::KernelKey> key;
   slicing::SlicePart first;  ///< Its `items` also when it runs whole.
   uint64_t first_estimate = 0;
+  bool held = false;        ///< Nobody else wants the device; the queue is too far ahead of it.
+  Handle<cl_event> resume;  ///< Then the lane waits for this first; or null.
 
   Handle<cl_kernel> kernel;  ///< A clone.
   std::vector<Handle<cl_mem>> memory;
@@ -137,9 +151,32 @@ class Splitter {
   bool BeginOpen() { return settings_.size == 0 && gate_->BeginOpen(); }
   void EndOpen() { gate_->EndOpen(); }
   /// A launch between the two.
-  static void NoteOpen(Queue& queue, cl_event event) {
-    if (++queue.open_count % kOpenStride == 0) KeepOpen(queue, event);
+  void NoteOpen(Queue& queue, KernelSplit& kernel, cl_event event, uint64_t items) {
+    if (!bounded_) return;
+    if (!queue.in_order) {
+      if (++queue.open_count % kOpenStride == 0) KeepOpen(queue, event);
+      return;
+    }
+    if (!kernel.open->speed.known()) [[unlikely]]
+      LearnOpen(queue, kernel);
+    if (queue.open.Add(kernel.open->speed, items)) PutMark(queue, kernel, event, items);
   }
+  /// Whether a launch without a wait list must ask although it could begin openly: the queue is too far ahead of the
+  /// device (open_flight.h), or what was held for that has not ended. Then it takes the way of launches that find the
+  /// gate shut, Hold(): a lane waits until half of the bound is over, and passes the gate with it, which bounds what is
+  /// under way from there on. For in-order queues, and not for tiny launches: there asking takes as long as running.
+  /// The same while what had to ask before, when somebody else was there, has not ended: what is launched openly behind
+  /// that would run when nobody counts it.
+  bool MustHold(Queue& queue, KernelSplit& kernel, uint64_t items) {
+    if (!bounded_ || (!queue.held && !queue.open.full())) [[likely]]
+      return false;
+    const OpenSpeed& speed = kernel.open->speed;
+    if (!speed.known()) LearnOpen(queue, kernel);
+    return !(speed.known() && speed.ns_per_item() * static_cast<double>(items) < kTinyNs) && HoldSlowly(queue);
+  }
+  void Hold(SplitJob* job);
+  /// Before a launch on an in-order queue that a lane will let go.
+  static void NoteHeld(Queue& queue);
   /// Decides how a launch runs: null: as if there were no splitter. Otherwise a job with `plan` and `first` filled in,
   /// and the kernel's clone when there is more than that part.
   std::shared_ptr<SplitJob> Prepare(cl_kernel native, KernelSplit* split, const std::shared_ptr<Queue>& queue,
@@ -207,10 +244,15 @@ class Splitter {
   static void AwaitFirst(Lane& lane, SplitJob* job, int32_t* status);
   void Finish(SplitJob& job, int32_t status, const char* what);
   static constexpr uint32_t kOpenStride = 16;
+  static constexpr double kTinyNs = 50'000;
+  static bool HoldSlowly(Queue& queue);
+  void LearnOpen(Queue& queue, KernelSplit& kernel);
+  void PutMark(Queue& queue, KernelSplit& kernel, cl_event event, uint64_t items);
+  void AwaitResume(const SplitJob& job);
   static void KeepOpen(Queue& queue, cl_event event);
   void SaveHistory();
   /// False: the device has nothing to do for it, or the splitter stops.
-  bool AwaitOpen(cl_event event, std::chrono::steady_clock::time_point deadline);
+  bool AwaitOpen(cl_event event, Clock::time_point* deadline);
   /// Waits until what was launched on the guest's queues has ended. The gate's thread.
   void Drain();
   /// Work-items of the next part; 0: all that is left.
@@ -227,6 +269,7 @@ class Splitter {
   const SplitSettings settings_;
   OpenGate open_gate_;
   LaunchGate* const gate_;
+  const bool bounded_;  ///< The gate bounds what is under way unasked.
   DeviceFindings& findings_;
   Completions& completions_;
   UserEvents& user_events_;

@@ -118,7 +118,7 @@ constexpr size_t kCount = 1024;
 
 class SplitLaunch : public testing::Test {
  protected:
-  std::unique_ptr<Session> NewSession(TestGate* gate, const std::string& mode = "items=128") {
+  std::unique_ptr<Session> NewSession(LaunchGate* gate, const std::string& mode = "items=128") {
     ::setenv("HAWSER_OPENCL_SPLIT", mode.c_str(), 1);
     SessionOptions options;
     options.gate = gate;
@@ -407,6 +407,60 @@ TEST_F(SplitLaunch, AloneNothingIsSplitOrAsked) {
   ASSERT_EQ(session->Launch(queue, Add(*session, a, 1), kCount), CL_SUCCESS);
   EXPECT_EQ(session->ReadAs<int>(queue, a, kCount), std::vector<int>(kCount, 1));
   EXPECT_EQ(gate.entered(), 0);
+}
+
+/// Nobody else is there, but the session may be ahead of the device by a microsecond only.
+class BoundedGate final : public LaunchGate {
+ public:
+  BoundedGate() { gate_.SetOpen(false); }
+  TestGate& asked() { return gate_; }
+  void Drain() { drain_(); }
+
+  uint64_t OpenCapNs() const override { return 1000; }
+  void SetDrain(std::function<void()> drain) override { drain_ = std::move(drain); }
+  uint64_t UnitNs() const override { return 0; }
+  uint32_t Tenants() const override { return 1; }
+  bool TryEnter(uint64_t estimated_ns) override { return gate_.TryEnter(estimated_ns); }
+  bool Enter(uint64_t estimated_ns) override { return gate_.Enter(estimated_ns); }
+  void Leave(uint64_t estimated_ns, uint64_t measured_ns) override { gate_.Leave(estimated_ns, measured_ns); }
+  void Cancel() override { gate_.Cancel(); }
+
+ private:
+  TestGate gate_{0};
+  std::function<void()> drain_;
+};
+
+TEST_F(SplitLaunch, AloneAQueueThatIsFarAheadAsks) {
+  BoundedGate gate;
+  auto session = NewSession(&gate, "gate");
+  const Id queue = session->Queue(), other = session->Queue();
+  const Id a = session->BufferOf(std::vector<int>(1, -1)), b = session->BufferOf(std::vector<int>(kCount, 0));
+  const Id spin = session->Kernel(program_, "spin"), add = Add(*session, b, 1);
+  session->SetBuffer(spin, 0, a);
+  // Two may be under way, however long; the rest waits, in order with what is not asked for.
+  ASSERT_EQ(session->Launch(queue, spin, 1), CL_SUCCESS);
+  ASSERT_EQ(session->Launch(queue, spin, 1), CL_SUCCESS);
+  for (int i = 0; i < 5; ++i) ASSERT_EQ(session->Launch(queue, add, kCount), CL_SUCCESS);
+  ASSERT_EQ(session->Write(queue, b, BytesOf(std::vector<int>(1, 100))), CL_SUCCESS);
+  for (int i = 0; i < 5; ++i) ASSERT_EQ(session->Launch(queue, add, kCount), CL_SUCCESS);
+  // A queue that is not ahead goes on, and what is held keeps the executor from nothing.
+  ASSERT_EQ(session->Write(other, a, BytesOf(std::vector<int>(1, 1))), CL_SUCCESS);  // Now the first two end.
+  ASSERT_TRUE(gate.asked().AwaitWaiting());
+  EXPECT_EQ(gate.asked().entered(), 0);
+  // Whoever comes waits for what was not asked for only: none of what is held is let in meanwhile.
+  gate.Drain();
+  EXPECT_EQ(gate.asked().entered(), 0);
+  for (int i = 1; i <= 10; ++i) {
+    gate.asked().Permit(1);
+    ASSERT_TRUE(gate.asked().AwaitLeft(i));
+  }
+  std::vector<int> expected(kCount, 10);
+  expected[0] = 105;
+  EXPECT_EQ(session->ReadAs<int>(queue, b, kCount), expected);
+  // All is over, so the next one does not ask.
+  ASSERT_EQ(session->Launch(queue, spin, 1), CL_SUCCESS);
+  EXPECT_EQ(session->Finish(queue), CL_SUCCESS);
+  EXPECT_EQ(gate.asked().entered(), 10);
 }
 
 TEST_F(SplitLaunch, FirstByThePapersFormulaThenByTheMeasuredRate) {
