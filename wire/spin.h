@@ -24,7 +24,8 @@ inline void CpuPause() {
 
 /// Whether other programs want the cores, as far as spins have noticed. A thread that offers its core to others gets it
 /// back after their time slice: milliseconds, where it waited for microseconds, while a thread that sleeps and is woken
-/// is let in at once. So a yield that took long ends the spin, and for a while nobody spins.
+/// is let in at once. So a yield that took long ends the spin, and for a while nobody spins: not for long the first
+/// time, because a machine has its moments, and twice as long each time that it happens again.
 ///
 /// Threading: any.
 class Crowd {
@@ -32,8 +33,12 @@ class Crowd {
   using Clock = std::chrono::steady_clock;
   /// A yield that takes as long was more than a switch there and back.
   static constexpr std::chrono::microseconds kLongYield{200};
-  /// How long nobody spins after that.
-  static constexpr std::chrono::milliseconds kRespite{20};
+  /// How long nobody spins after the first of them.
+  static constexpr std::chrono::milliseconds kRespite{1};
+  /// It doubles so many times: 64 ms.
+  static constexpr int kMostDoublings = 6;
+  /// So many yields in a row that did not take long: it was a moment only.
+  static constexpr int kCalm = 200;
 
   /// The one of this process.
   static Crowd& Process() {
@@ -48,13 +53,26 @@ class Crowd {
   }
   /// A yield is over. Returns whether it took long.
   bool Yielded(Clock::time_point began, Clock::time_point ended) {
-    if (ended - began < kLongYield) return false;
-    until_.store((ended + kRespite).time_since_epoch().count(), std::memory_order_relaxed);
+    if (ended - began < kLongYield) {
+      // Two threads may count one yield for both, or none: it is a measure, not a sum.
+      const int calm = calm_.load(std::memory_order_relaxed);
+      if (calm < kCalm) {
+        calm_.store(calm + 1, std::memory_order_relaxed);
+        if (calm + 1 == kCalm) doublings_.store(0, std::memory_order_relaxed);
+      }
+      return false;
+    }
+    const int doublings = doublings_.load(std::memory_order_relaxed);
+    if (doublings < kMostDoublings) doublings_.store(doublings + 1, std::memory_order_relaxed);
+    calm_.store(0, std::memory_order_relaxed);
+    until_.store((ended + kRespite * (1 << doublings)).time_since_epoch().count(), std::memory_order_relaxed);
     return true;
   }
 
  private:
   std::atomic<int64_t> until_{0};  ///< 0: nothing was noticed yet.
+  std::atomic<int> doublings_{0};  ///< Of the next respite.
+  std::atomic<int> calm_{kCalm};   ///< Yields in a row that did not take long, at most kCalm.
 };
 
 /// Asks ready() again and again, at most `limit`; returns whether it said yes. Between questions the

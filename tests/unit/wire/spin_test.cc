@@ -49,5 +49,26 @@ TEST(SpinTest, TheRespiteIsOverInTime) {
   EXPECT_FALSE(crowd.IsHere());
 }
 
+TEST(SpinTest, TheRespiteGrowsWhileItHappensAgainAndAMomentIsForgotten) {
+  Crowd crowd;
+  // As if now were an hour ago by so much that only a respite of more than `age` still lasts.
+  const auto respite_exceeds = [&](std::chrono::milliseconds age) {
+    const auto ended = Crowd::Clock::now() - age;
+    EXPECT_TRUE(crowd.Yielded(ended - Crowd::kLongYield, ended));
+    return crowd.IsHere();
+  };
+  constexpr auto kLongest = Crowd::kRespite * (1 << Crowd::kMostDoublings);
+  for (int i = 0; i < Crowd::kMostDoublings; ++i) {
+    EXPECT_FALSE(respite_exceeds(Crowd::kRespite * (1 << i))) << i << ": not yet longer";
+  }
+  const auto later = Crowd::Clock::now() + hours(1) - kLongest + Crowd::kRespite;
+  EXPECT_TRUE(crowd.Yielded(later - Crowd::kLongYield, later));
+  EXPECT_TRUE(crowd.IsHere());
+  EXPECT_FALSE(respite_exceeds(kLongest)) << "and no longer";
+  const auto now = Crowd::Clock::now();
+  for (int i = 0; i < Crowd::kCalm; ++i) EXPECT_FALSE(crowd.Yielded(now, now));
+  EXPECT_FALSE(respite_exceeds(Crowd::kRespite)) << "the first one again";
+}
+
 }  // namespace
 }  // namespace hawser::wire
