@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 #include <signal.h>
+#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -169,6 +170,18 @@ TEST(SharedEventTest, HandlesThatAreNoneAreRefused) {
   EXPECT_TRUE(refused([](SharedHandle* bad) { bad->descriptor = -1; }));
   EXPECT_TRUE(refused([](SharedHandle* bad) { bad->kind = SharedHandle::Kind::kMemory; }));
   EXPECT_TRUE(refused([](SharedHandle* bad) { std::memset(static_cast<void*>(bad), 0x5a, sizeof(*bad)); }));
+}
+
+TEST(SharedEventTest, AProcessThatOthersCannotLookIntoSharesNothing) {
+  const auto event = SharedEvent::Create();
+  ASSERT_NE(event, nullptr);
+  SharedHandle handle;
+  ASSERT_TRUE(SharedFile::Possible());
+  ASSERT_EQ(::prctl(PR_SET_DUMPABLE, 0, 0, 0, 0), 0);  // As after a change of the user.
+  EXPECT_FALSE(SharedFile::Possible());
+  EXPECT_EQ(event->Describe(0, &handle), CUDA_ERROR_NOT_SUPPORTED);
+  ASSERT_EQ(::prctl(PR_SET_DUMPABLE, 1, 0, 0, 0), 0);
+  EXPECT_EQ(event->Describe(0, &handle), CUDA_SUCCESS);
 }
 
 }  // namespace
