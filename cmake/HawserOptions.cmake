@@ -73,6 +73,19 @@ function(hawser_unit_test name)
   endif()
 endfunction()
 
+# hawser_faults_on_purpose(TEST [LEAKS]): how its processes end is what the test looks at, and a sanitizer would end them
+# otherwise. LEAKS: who ends so, or a plugin that is not trusted with its last call, leaves memory behind.
+function(hawser_faults_on_purpose test)
+  set(asan handle_segv=0)
+  if("LEAKS" IN_LIST ARGN)
+    string(APPEND asan ":detect_leaks=0")
+  endif()
+  if(TEST ${test})
+    set_tests_properties(${test} PROPERTIES ENVIRONMENT
+      "ASAN_OPTIONS=${asan};TSAN_OPTIONS=handle_segv=0:die_after_fork=0:suppressions=${PROJECT_SOURCE_DIR}/tests/support/tsan.supp")
+  endif()
+endfunction()
+
 # hawser_left_out(LABEL REASON NAME...): tests that this build cannot run. CTest counts them as skipped, and they say why.
 function(hawser_left_out label reason)
   if(NOT HAWSER_BUILD_TESTS)
