@@ -60,9 +60,11 @@ int32_t OpenClBackend::CloneKernel(const opencl::Call& call, const opencl::Clone
   if (source->version < 21) return Fail(call, CL_INVALID_OPERATION, message.kernel);
   Kernel kernel;
   kernel.native = Handle<cl_kernel>(clCloneKernel(source->native.get(), &status));
+  if (status == CL_SUCCESS) status = source->SetLocalsOf(kernel.native.get());
   if (status != CL_SUCCESS) return Fail(call, status, message.kernel);
   kernel.version = source->version;
   kernel.objects = source->objects;
+  kernel.locals = source->locals;
   kernel.split = source->split;
   return Keep(call, message.kernel, std::move(kernel));
 }
@@ -138,8 +140,9 @@ int32_t OpenClBackend::SetKernelArg(const opencl::Call& call, const opencl::SetK
       status = SetObjectArg(message, *kernel);
       break;
   }
+  // The driver took it, so the index is one of few.
+  if (status == CL_SUCCESS) kernel->NoteLocal(message.index, message.kind == kLocal ? message.size : 0);
   if (splitter_ != nullptr && status == CL_SUCCESS) {
-    // The driver took it, so the index is one of few.
     if (message.index >= kernel->objects.size()) kernel->objects.resize(message.index + 1);
     kernel->objects[message.index] =
         message.kind == kPlainValue || message.kind == kLocal ? wire::Id() : message.object;
@@ -156,6 +159,7 @@ int32_t OpenClBackend::SetKernelArgSVMPointer(const opencl::Call& call, const op
     return Fail(call, Explain(CL_INVALID_ARG_VALUE, "the address is in no shared virtual memory of this session"));
   }
   status = clSetKernelArgSVMPointer(kernel->native.get(), message.index, SvmRanges::Pointer(message.address));
+  if (status == CL_SUCCESS) kernel->NoteLocal(message.index, 0);
   if (status == CL_SUCCESS && message.index < kernel->objects.size()) kernel->objects[message.index] = wire::Id();
   return status == CL_SUCCESS ? CL_SUCCESS : Fail(call, status);
 }

@@ -94,7 +94,26 @@ struct Kernel {
   std::vector<uint8_t> is_object;
   /// The memory objects and samplers that arguments name now, by index. Only where launches are split.
   std::vector<wire::Id> objects;
+  /// Arguments in local memory that were set, by index, in bytes; 0: of another kind.
+  std::vector<size_t> locals;
   KernelSplit split;
+
+  void NoteLocal(uint32_t index, size_t size) {
+    if (index >= locals.size()) {
+      if (size == 0) return;
+      locals.resize(index + 1, 0);
+    }
+    locals[index] = size;
+  }
+  /// Says again which arguments of a fresh clone lie in local memory. A launch of a clone of PoCL 3.1's else takes as
+  /// many bytes for their value, which they do not have, from beyond the end of an allocation.
+  cl_int SetLocalsOf(cl_kernel clone) const {
+    cl_int status = CL_SUCCESS;
+    for (cl_uint i = 0; i < locals.size() && status == CL_SUCCESS; ++i) {
+      if (locals[i] != 0) status = clSetKernelArg(clone, i, locals[i], nullptr);
+    }
+    return status;
+  }
 };
 
 struct Event {

@@ -69,7 +69,7 @@ bool OpenClBackend::HoldArguments(const Kernel& kernel, SplitJob* job) {
       return false;
     }
   }
-  return true;
+  return kernel.SetLocalsOf(job->kernel.get()) == CL_SUCCESS;
 }
 
 bool Splitter::HoldSlowly(Queue& queue) {
