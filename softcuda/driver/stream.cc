@@ -63,6 +63,15 @@ uint64_t ForeignRecord(const Event& event) {
   return last == event.shared_record ? 0 : last;
 }
 
+/// What an event stands for now: an operation of ours, or a record of another process.
+CUresult LatestRecord(Event* event, OperationPtr* recorded, uint64_t* foreign) {
+  const std::lock_guard lock(event->mutex);
+  if (event->capture != nullptr) return CUDA_ERROR_CAPTURED_EVENT;
+  *foreign = ForeignRecord(*event);
+  *recorded = event->recorded;
+  return CUDA_SUCCESS;
+}
+
 }  // namespace
 
 Stream::Stream(const ContextPtr& owner, unsigned stream_flags, int stream_priority)
@@ -156,12 +165,7 @@ OperationPtr SubmitWait(const EventPtr& event, const ContextPtr& context, std::v
 CUresult QueryEvent(Event* event) {
   OperationPtr recorded;
   uint64_t foreign = 0;
-  {
-    const std::lock_guard lock(event->mutex);
-    if (event->capture != nullptr) return CUDA_ERROR_CAPTURED_EVENT;
-    foreign = ForeignRecord(*event);
-    recorded = event->recorded;
-  }
+  if (const CUresult result = LatestRecord(event, &recorded, &foreign); result != CUDA_SUCCESS) return result;
   const bool done = foreign != 0 ? event->shared->Over(foreign) : GetDriver()->queue.Done(recorded);
   return done ? CUDA_SUCCESS : CUDA_ERROR_NOT_READY;
 }
@@ -169,12 +173,7 @@ CUresult QueryEvent(Event* event) {
 CUresult SynchronizeEvent(Event* event) {
   OperationPtr recorded;
   uint64_t foreign = 0;
-  {
-    const std::lock_guard lock(event->mutex);
-    if (event->capture != nullptr) return CUDA_ERROR_CAPTURED_EVENT;
-    foreign = ForeignRecord(*event);
-    recorded = event->recorded;
-  }
+  if (const CUresult result = LatestRecord(event, &recorded, &foreign); result != CUDA_SUCCESS) return result;
   if (foreign != 0) {
     event->shared->Await(foreign, [] { return false; });
   } else {
