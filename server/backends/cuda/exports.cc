@@ -2,6 +2,8 @@
 // Memory and events that the tenant's other processes use too. The drivers do the sharing; what goes from guest to
 // guest are tokens of hawserd (server/exported.h).
 #include <cstring>
+#include <functional>
+#include <utility>
 
 #include "server/backends/cuda/backend.h"
 #include "server/backends/cuda/publication.h"
@@ -138,11 +140,14 @@ int32_t CudaBackend::CloseMemory(const cuda::Call& call, const cuda::CloseMemory
   if (range == nullptr || range->kind != MemoryKind::kImported) {
     return Fail(call, Explain(CUDA_ERROR_INVALID_VALUE, "nothing was opened there"), {}, message.context);
   }
-  if (--range->opened == 0) ForgetMemory(message.address);
+  const bool last = --range->opened == 0;
   if (HostCallsDue()) {
-    disposals_.Add(current_, [this, address = message.address] { (void)driver_.cuIpcCloseMemHandle(address); });
+    std::function<void()> close = [this, address = message.address] { (void)driver_.cuIpcCloseMemHandle(address); };
+    // It counts until it is closed: its owner may have freed it by then.
+    disposals_.Add(current_, last ? ForgetUntil(message.address, std::move(close)) : std::move(close));
     return 0;
   }
+  if (last) ForgetMemory(message.address);
   return Finish(call, driver_.cuIpcCloseMemHandle(message.address), message.context);
 }
 
@@ -182,14 +187,7 @@ int32_t CudaBackend::ImportEvent(const cuda::Call& call, const cuda::ImportEvent
     std::memcpy(&handle, thing.handle.data(), sizeof(handle));
     status = driver_.cuIpcOpenEventHandle(&native, handle);
   }
-  if (status == 0) {
-    Event event;
-    event.context = message.context;
-    event.state = std::make_shared<EventState>();
-    event.state->owned = OwnedEvent(&driver_, native);
-    event.state->native_context = context->native;
-    status = Keep(message.event, std::move(event));
-  }
+  if (status == 0) status = Keep(message.event, Event::Of(&driver_, message.context, *context, native));
   // Told at once, so the guest gives the name to something else.
   reason_.clear();
   return ReplyStatus(call, status);

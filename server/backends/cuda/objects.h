@@ -104,6 +104,15 @@ struct Event {
   std::shared_ptr<EventState> state;         ///< A lane may wait for it still.
   std::shared_ptr<Publication> publication;  ///< Not null once the guest has shared it.
 
+  /// An event of the driver's that is the session's from now on.
+  static Event Of(const DriverTable* driver, wire::Id context_id, const Context& context, CUevent native) {
+    Event event;
+    event.context = context_id;
+    event.state = std::make_shared<EventState>();
+    event.state->owned = OwnedEvent(driver, native);
+    event.state->native_context = context.native;
+    return event;
+  }
   CUevent native() const { return state->owned.get(); }
 };
 struct Module {

@@ -159,12 +159,7 @@ int32_t CudaBackend::CreateEvent(const cuda::Call& call, const cuda::CreateEvent
   CUevent native = nullptr;
   const CUresult result = driver_.cuEventCreate(&native, message.flags);
   if (result != CUDA_SUCCESS) return Finish(call, result, message.context, message.event);
-  Event event;
-  event.context = message.context;
-  event.state = std::make_shared<EventState>();
-  event.state->owned = OwnedEvent(&driver_, native);
-  event.state->native_context = context->native;
-  status = Keep(message.event, std::move(event));
+  status = Keep(message.event, Event::Of(&driver_, message.context, *context, native));
   return status == 0 ? 0 : Fail(call, status);
 }
 
