@@ -167,6 +167,51 @@ TEST(Devices, CanBePartitioned) {
   EXPECT_EQ(clReleaseContext(context), CL_SUCCESS);
 }
 
+TEST(Devices, APartRunsWhatItHasAfterItsRelease) {
+  ClSetup cl;
+  ASSERT_TRUE(cl.ok());
+  if (Ask<cl_uint>(clGetDeviceInfo, cl.device, CL_DEVICE_PARTITION_MAX_SUB_DEVICES) < 2) {
+    GTEST_SKIP() << "the device cannot be partitioned";
+  }
+  const cl_device_partition_property by_one[] = {CL_DEVICE_PARTITION_EQUALLY, 1, 0};
+  const char* source =
+      "kernel void slow(global uint* a) { uint x = a[0]; for (uint i = 0; i < 3000000; ++i) x = x * 3 + i; a[0] = x; }";
+  for (int round = 0; round < 20; ++round) {
+    std::array<cl_device_id, 16> parts{};
+    cl_uint count = 0;
+    ASSERT_EQ(clCreateSubDevices(cl.device, by_one, parts.size(), parts.data(), &count), CL_SUCCESS);
+    cl_int error = CL_SUCCESS;
+    cl_context context = clCreateContext(nullptr, 1, parts.data(), nullptr, nullptr, &error);
+    ASSERT_EQ(error, CL_SUCCESS);
+    cl_command_queue queue = clCreateCommandQueueWithProperties(context, parts[0], nullptr, &error);
+    ASSERT_EQ(error, CL_SUCCESS);
+    cl_program program = clCreateProgramWithSource(context, 1, &source, nullptr, &error);
+    ASSERT_EQ(clBuildProgram(program, 1, parts.data(), "", nullptr, nullptr), CL_SUCCESS);
+    cl_kernel kernel = clCreateKernel(program, "slow", &error);
+    cl_mem buffer = clCreateBuffer(context, CL_MEM_READ_WRITE, sizeof(int), nullptr, &error);
+    EXPECT_EQ(clSetKernelArg(kernel, 0, sizeof(buffer), &buffer), CL_SUCCESS);
+    const size_t one = 1;
+    cl_event ran = nullptr;
+    EXPECT_EQ(clEnqueueNDRangeKernel(queue, kernel, 1, nullptr, &one, nullptr, 0, nullptr, &ran), CL_SUCCESS);
+    std::atomic<cl_int> ended{1};
+    const auto note = [](cl_event, cl_int status, void* to) { *static_cast<std::atomic<cl_int>*>(to) = status; };
+    EXPECT_EQ(clSetEventCallback(ran, CL_COMPLETE, note, &ended), CL_SUCCESS);
+    EXPECT_EQ(clFlush(queue), CL_SUCCESS);
+    clReleaseEvent(ran);
+    clReleaseMemObject(buffer);
+    clReleaseKernel(kernel);
+    clReleaseProgram(program);
+    clReleaseCommandQueue(queue);
+    clReleaseContext(context);
+    for (cl_uint i = 0; i < count; ++i) EXPECT_EQ(clReleaseDevice(parts[i]), CL_SUCCESS);
+    const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(60);
+    while (ended > 0 && std::chrono::steady_clock::now() < deadline) {
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    }
+    ASSERT_EQ(ended, CL_COMPLETE);
+  }
+}
+
 TEST(Contexts, AnswerAndRefuse) {
   ClSetup cl;
   ASSERT_TRUE(cl.ok());

@@ -37,6 +37,8 @@ class Server:
         self.cuda = cuda
         self.extra_args = list(extra_args) + (["--device", "soft"] if cuda else [])
         self.env = dict(os.environ if env is None else env)
+        # glibc fills what is freed: what the server, a worker or a driver still uses of it fails at once, not one day.
+        self.env.setdefault("MALLOC_PERTURB_", "165")
         self.folder = None
         self.process = None
         self.uri = None

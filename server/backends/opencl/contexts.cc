@@ -74,6 +74,7 @@ int32_t OpenClBackend::CreateContext(const opencl::Call& call, const opencl::Cre
   context.native = Handle<cl_context>(clCreateContext(properties.data(), static_cast<cl_uint>(devices.size()),
                                                       devices.data(), &OnContextError, errors.get(), &status));
   if (status != CL_SUCCESS) return Fail(call, status, message.context);
+  for (const wire::Id& device : context.devices) inventory_->NoteContext(device);
   // Without a destructor callback (before 3.0) the few bytes stay as long as the session: the driver may use them as
   // long as anything keeps the context alive.
   auto* kept = errors.release();

@@ -240,9 +240,16 @@ void Inventory::CreateSubDevices(Replies& replies, const opencl::Call& call, con
   replies.Send(static_cast<opencl::Opcode>(call.opcode), call.seq, reply, true);
 }
 
+void Inventory::NoteContext(wire::Id id) {
+  Device* device = devices_.Find(id);
+  if (device != nullptr) device->in_context = true;
+}
+
 void Inventory::Release(wire::Id id) {
-  const Device* device = devices_.Find(id);
-  if (device != nullptr && !device->IsRoot()) devices_.Erase(id);
+  Device* device = devices_.Find(id);
+  if (device == nullptr || device->IsRoot()) return;
+  if (device->in_context) kept_.push_back(std::move(device->owned));
+  devices_.Erase(id);
 }
 
 }  // namespace hawser::server::ocl

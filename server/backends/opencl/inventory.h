@@ -42,6 +42,7 @@ struct Device {
   wire::Id parent;  ///< Null for a root device.
   cl_device_id device = nullptr;
   Handle<cl_device_id> owned;  ///< Sub-devices only.
+  bool in_context = false;     ///< Sub-devices: a context was made of it.
   cl_platform_id platform = nullptr;
   uint32_t version = 0;  ///< 10 * major + minor; which entry points may be called.
   bool shared_memory = false;
@@ -72,7 +73,10 @@ class Inventory {
 
   /// Makes sub-devices of `device` and answers with them; names are used in order.
   void CreateSubDevices(Replies& replies, const opencl::Call& call, const opencl::CreateSubDevices& message);
-  /// Root devices stay.
+  /// A context was made of the device.
+  void NoteContext(wire::Id id);
+  /// Root devices stay. A sub-device that was in a context is forgotten here, but given back only at the end: contexts
+  /// and queues outlive their devices' release (OpenCL 3.0, clReleaseDevice), and those of PoCL 3.1 do not keep them.
   void Release(wire::Id id);
 
  private:
@@ -91,6 +95,7 @@ class Inventory {
 
   std::vector<Platform> platforms_;
   wire::ObjectTable<Device> devices_{static_cast<uint8_t>(opencl::Handle::kDevice)};
+  std::vector<Handle<cl_device_id>> kept_;
   uint32_t roots_ = 0;
 };
 
