@@ -24,11 +24,12 @@ std::string SizeName(size_t bytes) {
 std::vector<size_t> BandwidthSizes() { return {4 * kKiB, 64 * kKiB, kMiB, 16 * kMiB, 256 * kMiB}; }
 
 std::vector<Measurement> Catalogue(bool quick) {
-  const int many = quick ? 1000 : 4000;
+  const int many = 1000, blocks = quick ? 1 : 4;
   std::vector<Measurement> list;
   list.push_back({{{"measure", "launch_finish"}, {"iterations", many}},
                   {{"p50_us", {"launch_finish_p50", "launch + finish, p50", "us"}},
-                   {"p99_us", {"launch_finish_p99", "launch + finish, p99", "us"}}}});
+                   {"p99_us", {"launch_finish_p99", "launch + finish, p99", "us"}}},
+                  blocks});
   list.push_back({{{"measure", "launch_burst"}, {"iterations", 10000}},
                   {{"launches_per_s", {"launch_burst_rate", "10,000 launches, then finish", "1/s", Better::kHigher}},
                    {"enqueue_us", {"launch_burst_enqueue", "the guest's part of such a launch", "us"}}}});
@@ -36,13 +37,15 @@ std::vector<Measurement> Catalogue(bool quick) {
                   {{"set_arg_us", {"set_arg", "setting an argument", "us"}}}});
   list.push_back({{{"measure", "read_small"}, {"iterations", many}},
                   {{"p50_us", {"read_small_p50", "4-byte blocking read, p50", "us"}},
-                   {"p99_us", {"read_small_p99", "4-byte blocking read, p99", "us"}}}});
+                   {"p99_us", {"read_small_p99", "4-byte blocking read, p99", "us"}}},
+                  blocks});
   list.push_back({{{"measure", "step"}, {"iterations", many / 2}},
                   {{"p50_us", {"step_p50", "write 4 KiB, 2 kernels, read 64 B, p50", "us"}},
                    {"p99_us", {"step_p99", "write 4 KiB, 2 kernels, read 64 B, p99", "us"}},
                    {"waits", {"step_waits", "waits per step", "", Better::kLower, true}},
                    {"up_bytes", {"step_up_bytes", "bytes to the server per step", "bytes", Better::kLower, true}},
-                   {"down_bytes", {"step_down_bytes", "bytes back per step", "bytes", Better::kLower, true}}}});
+                   {"down_bytes", {"step_down_bytes", "bytes back per step", "bytes", Better::kLower, true}}},
+                  blocks});
   list.push_back({{{"measure", "write_burst"}, {"iterations", quick ? 4000 : 16000}},
                   {{"writes_per_s", {"write_burst_rate", "pipelined 4 KiB writes", "1/s", Better::kHigher}}}});
   list.push_back({{{"measure", "create_release"}, {"iterations", quick ? 10000 : 50000}},

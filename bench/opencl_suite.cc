@@ -10,6 +10,7 @@
 #include <cstdlib>
 #include <ctime>
 #include <fstream>
+#include <map>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <optional>
@@ -186,11 +187,13 @@ class Suite {
       const bool chosen = std::any_of(measurement.rows.begin(), measurement.rows.end(),
                                       [&](const auto& row) { return IsChosen(options_.only, row.second.id); });
       if (!chosen) continue;
-      for (Side* side : Order(round)) {
-        if (side->worker == nullptr) continue;
-        auto values = side->worker->Call(measurement.request, kCallTimeout);
-        if (!values.ok()) return Status(values.status().code(), SideName(*side) + ": " + values.status().text());
-        for (const auto& [key, spec] : measurement.rows) Record(*side, spec, *values, key);
+      for (int block = 0; block < measurement.blocks; ++block) {
+        for (Side* side : Order(round + block)) {
+          if (side->worker == nullptr) continue;
+          auto values = side->worker->Call(measurement.request, kCallTimeout);
+          if (!values.ok()) return Status(values.status().code(), SideName(*side) + ": " + values.status().text());
+          for (const auto& [key, spec] : measurement.rows) Record(*side, spec, *values, key);
+        }
       }
     }
     if (Status s = BuildRound(round); !s.ok()) return s;
@@ -200,19 +203,31 @@ class Suite {
   Status BuildRound(int round) {
     const BuildRows rows = ProgramBuildRows();
     if (!IsChosen(options_.only, rows.cold.id) && !IsChosen(options_.only, rows.cached.id)) return Status::Ok();
+    // Each side its own text: the two may share the server's or the user's caches.
+    std::map<const Side*, json> requests;
     for (Side* side : Order(round)) {
       if (side->worker == nullptr) continue;
-      // Each side its own text: the two may share the server's or the user's caches.
-      const json request = {{"measure", "build"}, {"constant", random_()}};
-      for (const bool cold : {true, false}) {
-        auto worker = Fresh(options_, *side, nullptr);
-        if (!worker.ok()) return worker.status();
-        auto values = (*worker)->Call(request, kCallTimeout);
-        if (!values.ok()) return Status(values.status().code(), SideName(*side) + ": " + values.status().text());
-        Record(*side, cold ? rows.cold : rows.cached, *values, "build_ms");
-        Record(*side, cold ? rows.cold_launch : rows.cached_launch, *values, "first_launch_ms");
+      requests[side] = {{"measure", "build"}, {"constant", random_()}};
+      if (Status s = Build(*side, requests[side], rows.cold, rows.cold_launch); !s.ok()) return s;
+    }
+    const int blocks = options_.quick ? 1 : 4;
+    for (int block = 0; block < blocks; ++block) {
+      for (Side* side : Order(round + block)) {
+        if (side->worker == nullptr) continue;
+        if (Status s = Build(*side, requests[side], rows.cached, rows.cached_launch); !s.ok()) return s;
       }
     }
+    return Status::Ok();
+  }
+
+  /// In a process of its own.
+  Status Build(const Side& side, const json& request, const RowSpec& build, const RowSpec& launch) {
+    auto worker = Fresh(options_, side, nullptr);
+    if (!worker.ok()) return worker.status();
+    auto values = (*worker)->Call(request, kCallTimeout);
+    if (!values.ok()) return Status(values.status().code(), SideName(side) + ": " + values.status().text());
+    Record(side, build, *values, "build_ms");
+    Record(side, launch, *values, "first_launch_ms");
     return Status::Ok();
   }
 
