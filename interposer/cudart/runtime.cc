@@ -23,7 +23,9 @@ Runtime& Runtime::Get() {
 }
 
 void Runtime::ReplaceForTest() {
-  g_runtime.store(nullptr, std::memory_order_release);
+  // The old one stays, as at a program's end: others may still be in it.
+  static auto* const replaced = new std::vector<Runtime*>;
+  replaced->push_back(g_runtime.exchange(nullptr, std::memory_order_acq_rel));
   CurrentThread() = ThreadState{};
 }
 

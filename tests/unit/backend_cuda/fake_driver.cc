@@ -5,7 +5,43 @@
 
 namespace hawser::server::cuda_backend {
 
+namespace {
+
+/// How far a stream is. Others that wait for it may outlive it.
+class Progress {
+ public:
+  void Give() {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    ++given_;
+  }
+  void Done() {
+    {
+      const std::lock_guard<std::mutex> lock(mutex_);
+      ++done_;
+    }
+    changed_.notify_all();
+  }
+  uint64_t given() {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    return given_;
+  }
+  void Await(uint64_t number) {
+    std::unique_lock<std::mutex> lock(mutex_);
+    changed_.wait(lock, [&] { return done_ >= number; });
+  }
+
+ private:
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  uint64_t given_ = 0;
+  uint64_t done_ = 0;
+};
+
+}  // namespace
+
 struct FakeDriver::StreamObject {
+  const std::shared_ptr<Progress> progress = std::make_shared<Progress>();
+  bool blocking = true;  ///< Ordered with the legacy stream.
   std::mutex mutex;
   std::condition_variable changed;
   std::deque<std::function<void()>> work;
@@ -32,12 +68,14 @@ struct FakeDriver::StreamObject {
       busy = true;
       lock.unlock();
       next();
+      progress->Done();
       lock.lock();
       busy = false;
       changed.notify_all();
     }
   }
   void Enqueue(std::function<void()> function) {
+    progress->Give();
     {
       const std::lock_guard<std::mutex> lock(mutex);
       work.push_back(std::move(function));
@@ -87,10 +125,24 @@ struct FakeCalls {
   static CUresult Sticky() { return static_cast<CUresult>(fake->error_.load()); }
   static CUresult Enqueue(CUstream stream, std::function<void()> work) {
     if (Sticky() != CUDA_SUCCESS) return Sticky();
-    Of(stream)->Enqueue([work = std::move(work)] {
+    Of(stream)->Enqueue([work = std::move(work), before = Before(stream)] {
+      for (const auto& [other, number] : before) other->Await(number);
       if (Sticky() == CUDA_SUCCESS) work();
     });
     return CUDA_SUCCESS;
+  }
+  /// The legacy stream waits for what blocking streams have, and they for what it has.
+  static std::vector<std::pair<std::shared_ptr<Progress>, uint64_t>> Before(CUstream stream) {
+    std::vector<std::pair<std::shared_ptr<Progress>, uint64_t>> before;
+    if (stream != nullptr) {
+      if (Of(stream)->blocking) before.emplace_back(legacy->progress, legacy->progress->given());
+      return before;
+    }
+    const std::lock_guard<std::mutex> lock(fake->mutex_);
+    for (const auto& [other, owned] : fake->streams_) {
+      if (other->blocking) before.emplace_back(other->progress, other->progress->given());
+    }
+    return before;
   }
 
   static CUresult Init(unsigned) { return CUDA_SUCCESS; }
@@ -282,9 +334,10 @@ struct FakeCalls {
     }
   }
 
-  static CUresult CreateStream(CUstream* stream, unsigned, int) {
+  static CUresult CreateStream(CUstream* stream, unsigned flags, int) {
     const std::lock_guard<std::mutex> lock(fake->mutex_);
     auto owned = std::make_unique<Stream>();
+    owned->blocking = (flags & CU_STREAM_NON_BLOCKING) == 0;
     *stream = reinterpret_cast<CUstream>(owned.get());
     fake->streams_[owned.get()] = std::move(owned);
     return CUDA_SUCCESS;
@@ -341,7 +394,8 @@ struct FakeCalls {
       number = ++recorded->recorded;
     }
     // Not through Enqueue(): an event completes also when the context has broken.
-    Of(stream)->Enqueue([recorded, number] {
+    Of(stream)->Enqueue([recorded, number, before = Before(stream)] {
+      for (const auto& [other, given] : before) other->Await(given);
       const std::lock_guard<std::mutex> lock(recorded->mutex);
       recorded->done = number;
       recorded->changed.notify_all();
