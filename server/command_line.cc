@@ -79,7 +79,8 @@ std::optional<int> CommandLine::Parse(int argc, const char* const* argv, Command
       ->type_name("NAME");
   app.add_option(
          "--cuda-memory", parsed->cuda_memory,
-         "Where CUDA device memory comes from: chunks (that can be moved), driver, or auto (chunks on NVIDIA's)")
+         "Where CUDA device memory comes from: chunks (that can be moved), driver, heap (shared with guests on this "
+         "machine; not on a GPU), or auto (chunks on NVIDIA's, heap on the software device)")
       ->type_name("NAME");
   app.add_option("--cuda-driver", parsed->cuda_driver, "The CUDA driver library to load, whatever --device says")
       ->type_name("PATH");

@@ -47,7 +47,7 @@ struct EnumRange {
 constexpr EnumRange RangeOf(wire::Transport) { return {1, 4}; }
 constexpr EnumRange RangeOf(wire::Api) { return {0, wire::kApiCount - 1}; }
 constexpr EnumRange RangeOf(CudaDevice) { return {0, 2}; }
-constexpr EnumRange RangeOf(CudaMemory) { return {0, 2}; }
+constexpr EnumRange RangeOf(CudaMemory) { return {0, 3}; }
 
 template <typename T>
 std::string ToText(const T& value) {
@@ -109,15 +109,17 @@ std::string_view CudaMemoryName(CudaMemory memory) {
       return "chunks";
     case CudaMemory::kDriver:
       return "driver";
+    case CudaMemory::kHeap:
+      return "heap";
   }
   return "?";
 }
 
 Result<CudaMemory> ParseCudaMemory(std::string_view name) {
-  for (const CudaMemory memory : {CudaMemory::kAuto, CudaMemory::kChunks, CudaMemory::kDriver}) {
+  for (const CudaMemory memory : {CudaMemory::kAuto, CudaMemory::kChunks, CudaMemory::kDriver, CudaMemory::kHeap}) {
     if (name == CudaMemoryName(memory)) return memory;
   }
-  return Status(Code::kInvalid, "'" + std::string(name) + "' is none of auto, chunks and driver");
+  return Status(Code::kInvalid, "'" + std::string(name) + "' is none of auto, chunks, driver and heap");
 }
 
 std::string OneLine(std::string_view text) {

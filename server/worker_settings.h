@@ -42,11 +42,12 @@ enum class CudaDevice : uint8_t {
 };
 /// Where a CUDA session's linear memory comes from.
 enum class CudaMemory : uint8_t {
-  kAuto,    ///< kChunks on NVIDIA's driver, kDriver on the software device, which checks each allocation's bounds.
+  kAuto,    ///< kChunks on NVIDIA's driver; on the software device, which checks each allocation's bounds, kHeap.
   kChunks,  ///< Physical chunks under reserved addresses, so that they can be moved; small allocations share one.
   kDriver,  ///< The driver's own cuMemAlloc.
+  kHeap,    ///< Large allocations in memory shared with the guest, which copies there by itself; else as kDriver.
 };
-std::string_view CudaMemoryName(CudaMemory memory);  ///< "auto", "chunks", "driver"
+std::string_view CudaMemoryName(CudaMemory memory);  ///< "auto", "chunks", "driver", "heap"
 wire::Result<CudaMemory> ParseCudaMemory(std::string_view name);
 std::string_view CudaDeviceName(CudaDevice device);  ///< "auto", "nvidia", "soft"
 wire::Result<CudaDevice> ParseCudaDevice(std::string_view name);

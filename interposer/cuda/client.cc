@@ -91,6 +91,7 @@ CUresult Client::Load(guest::Session* session) {
       Log(LogLevel::kInfo, "pinned host memory is not at the server's addresses: kernels need its device pointers");
     }
   }
+  memory_in_heap_ = session->heap_base() != nullptr && inventory->memory_in_heap != 0;
   for (Device* device : devices_) Correct(*device);
   return CUDA_SUCCESS;
 }

@@ -75,6 +75,8 @@ class Client {
   bool heap_usable() const { return heap_address_ != 0; }
   /// Where the server has it.
   uint64_t heap_address() const { return heap_address_; }
+  /// Device memory can lie in the heap.
+  bool memory_in_heap() const { return memory_in_heap_; }
   /// True for addresses that this library keeps free for device memory.
   bool IsKept(uint64_t address, uint64_t size) const;
   /// Kernels can use pinned host memory: it lies in the heap, or is mirrored there.
@@ -113,6 +115,7 @@ class Client {
   std::vector<std::pair<uint64_t, uint64_t>> kept_;  ///< Address, size.
   PointerMap pointers_;
   uint64_t heap_address_ = 0;
+  bool memory_in_heap_ = false;
   std::atomic<uint64_t> numbers_{0};
   std::atomic<bool> sharing_{false};
 };

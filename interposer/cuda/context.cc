@@ -3,6 +3,7 @@
 
 #include <vector>
 
+#include "interposer/cuda/heap_memory.h"
 #include "interposer/cuda/mirror.h"
 #include "interposer/cuda/module.h"
 
@@ -50,7 +51,9 @@ void ForgetContents(CUctx_st* context) {
   }
   for (CUstream_st* stream : streams) Registry::Get().Bury(stream);
   for (ModuleBase* module : modules) ForgetModule(module);
-  client.pointers().RemoveContext(context->id.raw());
+  for (const PointerRange& range : client.pointers().RemoveContext(context->id.raw())) {
+    HeapMemory::Get().Give(HeapMemory::PagesOf(range));
+  }
   Mirrors::Get().ForgetContext(context);
 }
 

@@ -10,6 +10,13 @@ namespace hawser::cu {
 /// Sends CreateContext for a context object, new or one that begins again.
 CUresult StartContext(CUctx_st* context);
 CUctx_st* NewContext(int device, unsigned flags, bool primary);
+/// Sends what ends it on the server. Waits for that where device memory has pages of the heap, which others get then.
+template <typename Message>
+int32_t SendEnd(const CUctx_st* context, const Message& message) {
+  Client& client = Client::Get();
+  return client.pointers().UsesHeap(context->id.raw()) ? client.session()->SendAndWait(message)
+                                                       : client.session()->Send(message);
+}
 /// Everything that lives in it is gone: streams, events, modules, what is known of its memory.
 void ForgetContents(CUctx_st* context);
 

@@ -46,7 +46,7 @@ CUresult CUDAAPI cuCtxDestroy_v2(CUcontext context) {
   guest::Session* session = Client::Get().session();
   cuda::Release message;
   message.object = context->id;
-  const int32_t error = session->Send(message);
+  const int32_t error = SendEnd(context, message);
   ForgetContents(context);
   const wire::Id id = context->id;
   Registry::Get().Bury(context);

@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "interposer/cuda/graph_memory.h"
+#include "interposer/cuda/heap_memory.h"
 #include "interposer/cuda/heap_staging.h"
 
 namespace hawser::cu {
@@ -55,6 +56,10 @@ CUresult CopyToDevice(StreamCommand& command, CUdeviceptr to, const void* from, 
   if (heap != guest::Session::kNoHeap) return CopyHeap(command, to, heap, size, /*to_heap=*/false, mode);
   const HostRegion region = HostRegion::Linear(const_cast<void*>(from), size);
   if (command.capturing()) return CaptureWrite(command, to, region);
+  // What a program calls asynchronous never waits for the device.
+  const bool may_wait = mode == CopyMode::kSynchronous && size > command.session()->inline_limit();
+  const auto wait_to_write = may_wait ? HeapMemory::Wait::kYes : HeapMemory::Wait::kNo;
+  if (const auto done = HeapMemory::Get().Write(command, to, region.base, size, wait_to_write)) return *done;
   if (size > command.session()->inline_limit() && HeapStaging::Get().Usable()) {
     return HeapStaging::Get().Write(command, to, region.base, size);
   }
@@ -80,6 +85,10 @@ CUresult CopyFromDevice(StreamCommand& command, void* to, CUdeviceptr from, size
   message.address = from;
   message.size = size;
   const bool wait = mode == CopyMode::kSynchronous || !IsPinned(to);
+  if (wait) {
+    const auto wait_to_read = size > command.session()->inline_limit() ? HeapMemory::Wait::kYes : HeapMemory::Wait::kNo;
+    if (const auto done = HeapMemory::Get().Read(command, region.base, from, size, wait_to_read)) return *done;
+  }
   const uint64_t mark = Mirrors::Get().Mark();
   const bool staged = wait && size > command.session()->inline_limit() && HeapStaging::Get().Usable();
   CUresult error =

@@ -2,6 +2,7 @@
 // cuMemAlloc*, cuMemFree, cuMemGetInfo: device memory whose address the server gives.
 #include "interposer/cuda/capture.h"
 #include "interposer/cuda/entry.h"
+#include "interposer/cuda/heap_memory.h"
 
 using namespace hawser;      // NOLINT(google-build-using-namespace): entry points live outside of namespaces.
 using namespace hawser::cu;  // NOLINT(google-build-using-namespace)
@@ -13,14 +14,20 @@ CUresult BeginMemory(CUctx_st** context) {
   return Captures::Get().CheckUnsafeCall();
 }
 
-void Remember(CUctx_st* context, uint64_t address, uint64_t size, PointerKind kind, uint32_t flags = 0) {
+/// New device memory, and the pages of the heap that it was offered: it has them now, or nobody.
+void Remember(CUctx_st* context, uint64_t address, uint64_t size, const HeapPages& pages, bool in_heap) {
   PointerRange range;
   range.begin = address;
   range.size = size;
-  range.kind = kind;
+  range.kind = PointerKind::kDevice;
   range.device = context->device;
   range.context = context->id.raw();
-  range.flags = flags;
+  range.in_heap = in_heap && pages.size != 0;
+  if (range.in_heap) {
+    range.heap_pages = pages.offset;
+  } else {
+    HeapMemory::Get().Give(pages);
+  }
   Client::Get().pointers().Add(range);
 }
 
@@ -59,9 +66,15 @@ CUresult CUDAAPI cuMemAlloc_v2(CUdeviceptr* result, size_t size) {
   cuda::Allocate message;
   message.context = context->id;
   message.size = size;
+  const HeapPages pages = HeapMemory::Get().Take(size);
+  message.heap_offset = pages.offset;
+  message.heap_size = pages.size;
   Answer<cuda::Address> answer;
-  if (const CUresult error = answer.Ask(Client::Get().session(), message); error != CUDA_SUCCESS) return error;
-  Remember(context, answer->address, size, PointerKind::kDevice);
+  if (const CUresult error = answer.Ask(Client::Get().session(), message); error != CUDA_SUCCESS) {
+    HeapMemory::Get().Give(pages);
+    return error;
+  }
+  Remember(context, answer->address, size, pages, answer->in_heap != 0);
   *result = answer->address;
   return CUDA_SUCCESS;
 }
@@ -77,9 +90,20 @@ CUresult CUDAAPI cuMemAllocPitch_v2(CUdeviceptr* result, size_t* pitch, size_t w
   message.width = width;
   message.height = height;
   message.element = element;
+  // The server takes the pages if they are what rows of its pitch need.
+  constexpr size_t kLikelyPitch = 512;
+  size_t bytes = 0;
+  const bool fits = width <= SIZE_MAX - kLikelyPitch &&
+                    !__builtin_mul_overflow((width + kLikelyPitch - 1) / kLikelyPitch * kLikelyPitch, height, &bytes);
+  const HeapPages pages = fits ? HeapMemory::Get().Take(bytes) : HeapPages{};
+  message.heap_offset = pages.offset;
+  message.heap_size = pages.size;
   Answer<cuda::PitchedAddress> answer;
-  if (const CUresult error = answer.Ask(Client::Get().session(), message); error != CUDA_SUCCESS) return error;
-  Remember(context, answer->address, answer->pitch * height, PointerKind::kDevice);
+  if (const CUresult error = answer.Ask(Client::Get().session(), message); error != CUDA_SUCCESS) {
+    HeapMemory::Get().Give(pages);
+    return error;
+  }
+  Remember(context, answer->address, answer->pitch * height, pages, answer->in_heap != 0);
   *result = answer->address;
   *pitch = answer->pitch;
   return CUDA_SUCCESS;
@@ -108,8 +132,10 @@ CUresult CUDAAPI cuMemFree_v2(CUdeviceptr address) {
     session->HeapFree(range->heap_offset, range->size);
     return error;
   }
+  const wire::Id owner = range->context != 0 ? wire::Id(range->context) : context->id;
+  if (range->has_heap_pages()) return HeapMemory::Get().Free(owner, *range);
   cuda::Free message;
-  message.context = range->context != 0 ? wire::Id(range->context) : context->id;
+  message.context = owner;
   message.address = address;
   MirrorRange mirrored;
   if (range->kind == PointerKind::kManaged && Mirrors::Get().Remove(address, &mirrored)) {

@@ -95,6 +95,7 @@ struct CUstream_st final : hawser::cu::Object {
   std::atomic<uint64_t> submitted{0};  ///< Commands so far.
   std::atomic<uint64_t> finished{0};   ///< Of those, known to be done.
   std::atomic<uint64_t> watched{0};    ///< The ticket that the server was asked about.
+  std::atomic<uint64_t> idle_at{0};    ///< Nothing was under way when the session had sent so many commands.
   hawser::cu::LandingList landings;
   std::mutex mutex;
   std::shared_ptr<hawser::cu::Capture> capture;  ///< Null: not capturing. Guarded by mutex.

@@ -77,6 +77,19 @@ void PointerMap::SetDeviceAlias(uint64_t begin, uint64_t alias) {
   }
 }
 
+void PointerMap::LeaveHeap(uint64_t begin) {
+  std::unique_lock lock(mutex_);
+  const auto [first, last] = ranges_.equal_range(begin);
+  for (auto at = first; at != last; ++at) at->second.in_heap = false;
+}
+
+bool PointerMap::UsesHeap(uint64_t context) const {
+  std::shared_lock lock(mutex_);
+  return std::any_of(ranges_.begin(), ranges_.end(), [context](const auto& entry) {
+    return entry.second.context == context && entry.second.has_heap_pages();
+  });
+}
+
 std::vector<PointerRange> PointerMap::RemoveContext(uint64_t context) {
   std::vector<PointerRange> removed;
   std::unique_lock lock(mutex_);

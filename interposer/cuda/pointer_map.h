@@ -35,6 +35,8 @@ struct PointerRange {
   uint64_t id = 0;                      ///< CU_POINTER_ATTRIBUTE_BUFFER_ID
   uint32_t flags = 0;                   ///< As given to the call that made it.
   uint64_t heap_offset = ~uint64_t{0};  ///< kHost, kManaged: where in the session's heap; all ones: not there.
+  uint64_t heap_pages = ~uint64_t{0};   ///< kDevice: where in the heap pages are set aside for it; all ones: nowhere.
+  bool in_heap = false;                 ///< kDevice: its bytes are those of the pages.
   uint64_t device_alias = 0;            ///< kHost, kRegistered: what kernels call it; 0: they cannot reach it.
 
   bool managed = false;  ///< kGlobal: a managed variable.
@@ -42,6 +44,7 @@ struct PointerRange {
   uint32_t opened = 1;   ///< kImported: how often.
 
   bool is_managed() const { return kind == PointerKind::kManaged || managed; }
+  bool has_heap_pages() const { return heap_pages != ~uint64_t{0}; }
   bool is_host() const { return kind == PointerKind::kHost || kind == PointerKind::kRegistered; }
 };
 
@@ -64,6 +67,10 @@ class PointerMap {
   bool Close(uint64_t begin);
   /// Says what kernels call the host memory that begins there.
   void SetDeviceAlias(uint64_t begin, uint64_t alias);
+  /// The memory that begins there is not to be touched in the heap from now on.
+  void LeaveHeap(uint64_t begin);
+  /// True when memory of the context has pages of the heap.
+  bool UsesHeap(uint64_t context) const;
   /// Removes what belongs to a context that ends.
   std::vector<PointerRange> RemoveContext(uint64_t context);
   /// True when [address, address + size) is free of known ranges' beginnings and ends.

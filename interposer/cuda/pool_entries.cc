@@ -3,6 +3,7 @@
 #include <cstring>
 
 #include "interposer/cuda/entry.h"
+#include "interposer/cuda/heap_memory.h"
 #include "interposer/cuda/pool.h"
 
 using namespace hawser;      // NOLINT(google-build-using-namespace): entry points live outside of namespaces.
@@ -253,10 +254,15 @@ CUresult CUDAAPI cuMemFreeAsync(CUdeviceptr address, CUstream handle) {
   if (const CUresult error = command.Begin(handle); error != CUDA_SUCCESS) return error;
   if (address == 0) return CUDA_SUCCESS;
   PointerMap& pointers = Client::Get().pointers();
-  if (!pointers.IsGraphs(address) && !pointers.Remove(address, {PointerKind::kPool, PointerKind::kDevice})) {
-    return CUDA_ERROR_INVALID_VALUE;
+  std::optional<PointerRange> range;
+  if (!pointers.IsGraphs(address)) {
+    range = pointers.Remove(address, {PointerKind::kPool, PointerKind::kDevice});
+    if (!range) return CUDA_ERROR_INVALID_VALUE;
   }
   cuda::FreeAsync message;
   message.address = address;
-  return command.Send(message);
+  const CUresult error = command.Send(message);
+  // A capture frees nothing.
+  if (error != CUDA_SUCCESS || !range || command.capturing()) return error;
+  return HeapMemory::Get().GiveAfter(command, HeapMemory::PagesOf(*range));
 }

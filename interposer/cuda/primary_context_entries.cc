@@ -20,7 +20,7 @@ template <typename Message>
 CUresult End(Device* device, const Message& message) {
   CUctx_st* context = device->primary;
   guest::Session* session = Client::Get().session();
-  const int32_t error = session->Send(message);
+  const int32_t error = SendEnd(context, message);
   context->active.store(false, std::memory_order_release);
   ForgetContents(context);
   session->FreeId(context->id);

@@ -3,6 +3,7 @@
 #include <cstring>
 
 #include "interposer/cuda/entry.h"
+#include "interposer/cuda/heap_memory.h"
 
 using namespace hawser;      // NOLINT(google-build-using-namespace): entry points live outside of namespaces.
 using namespace hawser::cu;  // NOLINT(google-build-using-namespace)
@@ -16,6 +17,8 @@ CUresult CUDAAPI cuIpcGetMemHandle(CUipcMemHandle* handle, CUdeviceptr address) 
   if (handle == nullptr || !range || range->kind != PointerKind::kDevice || range->begin != address) {
     return CUDA_ERROR_INVALID_VALUE;
   }
+  // The driver moves what it exports to where other processes reach it.
+  if (range->in_heap) HeapMemory::Get().Leave(address);
   cuda::ExportMemory message;
   message.context = context->id;
   message.address = address;

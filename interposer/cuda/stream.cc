@@ -8,6 +8,14 @@
 #include "interposer/cuda/mirror.h"
 
 namespace hawser::cu {
+namespace {
+
+/// All that was enqueued in this very stream is known to be done.
+bool IsOver(const CUstream_st* stream) {
+  return stream->finished.load(std::memory_order_acquire) >= stream->submitted.load(std::memory_order_relaxed);
+}
+
+}  // namespace
 
 CUresult MakeStream(CUctx_st* context, unsigned flags, int priority, CUstream_st** stream) {
   Client& client = Client::Get();
@@ -39,6 +47,10 @@ void DestroyStream(CUstream_st* stream) {
     stream->context->streams.erase(stream);
     // What is on its way still comes before a synchronisation of the context.
     stream->context->legacy->landings.Add(stream->landings.Open());
+    // What it leaves behind the legacy stream waits for, and nobody else can be asked about it.
+    if (stream->blocking() && !IsOver(stream)) {
+      stream->context->legacy->submitted.fetch_add(1, std::memory_order_relaxed);
+    }
   }
   guest::Session* session = Client::Get().session();
   cuda::Release message;
@@ -92,6 +104,16 @@ Landings LandingsBefore(CUstream_st* stream) {
 CUresult AwaitLandings(const Landings& landings) {
   if (landings.empty()) return CUDA_SUCCESS;
   return FromWire(Client::Get().session()->WaitBulkUntil([&landings] { return AllLanded(landings); }));
+}
+
+bool IsKnownIdle(CUstream_st* stream) {
+  if (!IsOver(stream)) return false;
+  if (!stream->blocking()) return true;
+  CUctx_st* const context = stream->context;
+  if (stream != context->legacy) return IsOver(context->legacy);
+  std::lock_guard lock(context->mutex);
+  return std::all_of(context->streams.begin(), context->streams.end(),
+                     [](const CUstream_st* other) { return !other->blocking() || IsOver(other); });
 }
 
 CUresult AwaitStream(CUstream_st* stream) {

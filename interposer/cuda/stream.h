@@ -21,6 +21,9 @@ Landings LandingsOf(CUctx_st* context);
 /// Waits until they have landed.
 CUresult AwaitLandings(const Landings& landings);
 
+/// True when it is known, without asking, that what is enqueued in the stream now has nothing to wait for: on the
+/// server nothing is under way in it, and in no stream that it waits for.
+bool IsKnownIdle(CUstream_st* stream);
 /// Waits until everything in the stream so far is done and its data is here.
 CUresult AwaitStream(CUstream_st* stream);
 /// The same for the application, which then finds in managed memory what the stream has left there.

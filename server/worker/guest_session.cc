@@ -96,7 +96,7 @@ void GuestSession::MakeHeap() {
   void* base = ::mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, fd->get(), 0);
   if (base == MAP_FAILED) return log_->Write("warning", Status::FromErrno("no shared heap: mmap").text());
   heap_fd_ = std::move(*fd);
-  heap_ = {static_cast<std::byte*>(base), size};
+  heap_ = {static_cast<std::byte*>(base), size, heap_fd_.get()};
 }
 
 Status GuestSession::SendWelcome() {

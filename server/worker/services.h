@@ -95,6 +95,7 @@ struct Limits {
 struct Heap {
   std::byte* base = nullptr;
   uint64_t size = 0;
+  int file = -1;  ///< The same memory as a file, sealed; borrowed.
 };
 
 class ExportClient;  // server/worker/export_client.h

@@ -151,6 +151,7 @@ void Context::Destroy() {
   driver->streams.RemoveIf([&](const Stream& stream) { return mine(stream.context); });
   driver->events.RemoveIf([&](const Event& event) { return mine(event.context); });
   driver->arrays.RemoveIf([this](const Array& array) { return array.context == handle; });
+  driver->external_memory.RemoveIf([this](const ExternalMemory& memory) { return memory.context == handle; });
   const uint64_t self = handle;
   const auto owned =
       driver->memory.Select([self](const Allocation& a) { return a.context == self && a.kind != MemoryKind::kMapped; });

@@ -2,6 +2,7 @@
 #include "softcuda/driver/driver.h"
 
 #include <pthread.h>
+#include <sys/mman.h>
 
 #include <algorithm>
 #include <atomic>
@@ -37,14 +38,19 @@ Device* Driver::FindDevice(CUdevice device) {
 }
 
 CUresult Driver::Allocate(Device* device, uint64_t size, uint64_t alignment, MemoryKind kind, uint64_t context,
-                          AllocationPtr* allocation) {
+                          AllocationPtr* allocation, FileWindow window) {
   if (size == 0 || size > addresses.end() - addresses.begin()) {
     return size == 0 ? CUDA_ERROR_INVALID_VALUE : CUDA_ERROR_OUT_OF_MEMORY;
   }
   const uint64_t charged = AddressRange::RoundToPage(size);
   if (!device->Charge(charged)) return CUDA_ERROR_OUT_OF_MEMORY;
   const uint64_t address = addresses.Take(size, std::max(alignment, kAlignment));
-  if (address == 0 || !AddressRange::Commit(address, size)) {
+  const auto commit = [&] {
+    return window.file < 0
+               ? AddressRange::Commit(address, size)
+               : AddressRange::CommitFile(address, charged, window.file, window.offset, PROT_READ | PROT_WRITE);
+  };
+  if (address == 0 || !commit()) {
     if (address != 0) addresses.Give(address, size);
     device->Discharge(charged);
     return CUDA_ERROR_OUT_OF_MEMORY;

@@ -15,6 +15,7 @@
 #include "softcuda/driver/array.h"
 #include "softcuda/driver/context.h"
 #include "softcuda/driver/device.h"
+#include "softcuda/driver/external_memory.h"
 #include "softcuda/driver/graph.h"
 #include "softcuda/driver/handle_table.h"
 #include "softcuda/driver/memory_map.h"
@@ -59,13 +60,15 @@ class Driver {
   HandleTable<Node> nodes;
   HandleTable<ExecutableGraph> executables;
   HandleTable<Pool> pools;
+  HandleTable<ExternalMemory> external_memory;
 
   /// Null when there is no device of this number.
   Device* FindDevice(CUdevice device);
 
-  /// Device memory at `alignment` (0: that of cuMemAlloc), entered in the map.
+  /// Device memory at `alignment` (0: that of cuMemAlloc), entered in the map. Its bytes: fresh and zero, or those of
+  /// `window`, which begins a page.
   CUresult Allocate(Device* device, uint64_t size, uint64_t alignment, MemoryKind kind, uint64_t context,
-                    AllocationPtr* allocation);
+                    AllocationPtr* allocation, FileWindow window = {});
   /// Takes it out of the map and gives its memory back. Nothing may use it any more.
   void Release(const AllocationPtr& allocation);
   /// The same for device memory that kernels of a wrong program may still be using: from now on an access is a fault,

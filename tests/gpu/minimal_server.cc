@@ -3,8 +3,8 @@
 // each, and nothing else. No tenants, no limits, no admission: it listens on unix sockets and on loopback alone.
 //
 //   hawserd --listen unix:/path.sock|tcp:127.0.0.1:PORT ... [--device auto|nvidia|soft] [--cuda-driver PATH]
-//           [--cuda-memory auto|chunks|driver] [--worker PATH] [--config FILE]      of the file only the line  cache =
-//           "DIR"  counts
+//           [--cuda-memory auto|chunks|driver|heap] [--worker PATH] [--config FILE]      of the file only the line
+//           cache = "DIR"  counts
 //
 // Threads: one, in poll(); a child's end is seen by its pidfd.
 #include <fcntl.h>

@@ -67,3 +67,8 @@ add_test(NAME cuda_cache_test
   COMMAND ${HAWSER_PYTHON} ${CMAKE_CURRENT_SOURCE_DIR}/cuda_cache_test.py ${PROJECT_BINARY_DIR}
           $<TARGET_FILE:cuda_basics_test>)
 set_tests_properties(cuda_cache_test PROPERTIES LABELS integration TIMEOUT ${HAWSER_TIME_LIMIT} ENVIRONMENT "${HAWSER_TEST_ENVIRONMENT}")
+
+add_test(NAME cuda_copies_test
+  COMMAND ${HAWSER_PYTHON} ${CMAKE_CURRENT_SOURCE_DIR}/cuda_copies_test.py ${PROJECT_BINARY_DIR}
+          $<TARGET_FILE:cuda_heap_memory_test>)
+set_tests_properties(cuda_copies_test PROPERTIES LABELS integration TIMEOUT ${HAWSER_TIME_LIMIT} ENVIRONMENT "${HAWSER_TEST_ENVIRONMENT}")

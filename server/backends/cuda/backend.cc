@@ -65,7 +65,8 @@ CudaBackend::~CudaBackend() {
 
 void CudaBackend::PrepareMemory() {
   const CudaMemory wish = settings_.cuda_memory;
-  if (wish == CudaMemory::kDriver || (wish == CudaMemory::kAuto && chosen_.soft)) return;
+  if (wish == CudaMemory::kHeap || (wish == CudaMemory::kAuto && chosen_.soft)) heap_memory_.Offer(services_.heap);
+  if (wish == CudaMemory::kDriver || wish == CudaMemory::kHeap || (wish == CudaMemory::kAuto && chosen_.soft)) return;
   std::string why;
   if (!linear_.Prepare(devices_, &why)) {
     Log(wish == CudaMemory::kChunks ? "warning" : "info", "device memory does not come in chunks: " + why);

@@ -38,6 +38,7 @@
 #include "server/backends/cuda/disposals.h"
 #include "server/backends/cuda/driver_choice.h"
 #include "server/backends/cuda/gate.h"
+#include "server/backends/cuda/heap_memory.h"
 #include "server/backends/cuda/image_store.h"
 #include "server/backends/cuda/linear_memory.h"
 #include "server/backends/cuda/memory_map.h"
@@ -92,6 +93,7 @@ class CudaBackend final : public cuda::Handler, public SessionBackend {
   int32_t Allocate(const cuda::Call& call, const cuda::Allocate& message) override;
   int32_t AllocatePitch(const cuda::Call& call, const cuda::AllocatePitch& message) override;
   int32_t Free(const cuda::Call& call, const cuda::Free& message) override;
+  int32_t FreeInHeap(const cuda::Call& call, const cuda::FreeInHeap& message) override;
   int32_t GetMemoryInfo(const cuda::Call& call, const cuda::GetMemoryInfo& message) override;
   int32_t Write(const cuda::Call& call, const cuda::Write& message) override;
   int32_t Read(const cuda::Call& call, const cuda::Read& message) override;
@@ -265,6 +267,11 @@ class CudaBackend final : public cuda::Handler, public SessionBackend {
   template <typename AllocateFunction>
   int32_t NewMemory(wire::Id context, uint64_t size, uint64_t charge, MemoryKind kind, AllocateFunction&& allocate,
                     uint64_t* address);
+  /// The pages for `size` bytes that the guest offers; none: not usable here. False: they are not what they should be.
+  bool Offered(const Context& context, uint64_t size, HeapPages* pages);
+  /// Linear memory of a context, in those pages if there are any and the driver can.
+  int32_t NewLinear(wire::Id id, const Context& context, uint64_t size, const HeapPages& pages, uint64_t* address,
+                    uint32_t* in_heap);
   void ForgetMemory(uint64_t address);
   /// Frees linear memory when the device does not use it any more; it is charged until then.
   void FreeLater(uint64_t address);
@@ -431,6 +438,7 @@ class CudaBackend final : public cuda::Handler, public SessionBackend {
   Gates gates_;
   MemoryMap memory_;
   LinearMemory linear_{&driver_};
+  HeapMemory heap_memory_{&driver_};
   std::unordered_set<uint64_t> textures_, surfaces_;
   std::map<uint64_t, uint64_t> reserved_;  ///< Address ranges: begin, size.
   std::map<uint64_t, std::shared_ptr<PhysicalMemory>> mapped_;

@@ -141,7 +141,12 @@ int32_t CudaBackend::GetInventory(const cuda::Call& call, const cuda::Nothing&) 
     Context context;
     context.native = warm_.front();
     context.device = devices_.front();
-    if (EnterNative(context.native) == 0) RegisterHeap(context);
+    if (EnterNative(context.native) == 0) {
+      RegisterHeap(context);
+      std::string why;
+      inventory.memory_in_heap = heap_memory_.Usable(context.native, &why) ? 1 : 0;
+      if (!why.empty()) Log("info", "device memory does not lie in the shared heap: " + why);
+    }
   }
   inventory.heap_address = heap_address_;
   Reply(call, inventory);
@@ -272,6 +277,7 @@ void CudaBackend::EndContext(wire::Id id, Context& context,
     memory_.Remove(heap_address_);
     heap_address_ = 0;
   }
+  if (EnterNative(context.native) == 0) heap_memory_.EndContext(context.native);
   context.legacy.reset();
   context.events->Retire();
   context.timers->Retire();

@@ -206,6 +206,9 @@
   X(cuGraphExecUpdate)                  \
   X(cuGraphExecDestroy)                 \
   X(cuGraphLaunch)                      \
-  X(cuGraphUpload)
+  X(cuGraphUpload)                      \
+  X(cuImportExternalMemory)             \
+  X(cuExternalMemoryGetMappedBuffer)    \
+  X(cuDestroyExternalMemory)
 
 #endif  // HAWSER_SERVER_BACKENDS_CUDA_DRIVER_ENTRIES_H_

@@ -48,6 +48,13 @@ CUresult LinearMemory::Allocate(CUdevice device, uint64_t size, CUdeviceptr* add
   return static_cast<CUresult>(status);
 }
 
+CUresult LinearMemory::RowPitch(size_t width, size_t height, unsigned element, size_t* pitch) {
+  if (width == 0 || height == 0 || (element != 4 && element != 8 && element != 16)) return CUDA_ERROR_INVALID_VALUE;
+  if (width > UINT64_MAX - kPitch) return CUDA_ERROR_OUT_OF_MEMORY;
+  *pitch = (width + kPitch - 1) / kPitch * kPitch;
+  return CUDA_SUCCESS;
+}
+
 CUresult LinearMemory::AllocatePitch(CUdevice device, size_t width, size_t height, unsigned element,
                                      CUdeviceptr* address, size_t* pitch, uint64_t* size) {
   const bool driver = devices_.find(device) == devices_.end();
@@ -55,10 +62,8 @@ CUresult LinearMemory::AllocatePitch(CUdevice device, size_t width, size_t heigh
     if (driver_->cuMemAllocPitch == nullptr) return CUDA_ERROR_NOT_SUPPORTED;
     const CUresult result = driver_->cuMemAllocPitch(address, pitch, width, height, element);
     if (result != CUDA_SUCCESS) return result;
-  } else {
-    if (width == 0 || height == 0 || (element != 4 && element != 8 && element != 16)) return CUDA_ERROR_INVALID_VALUE;
-    if (width > UINT64_MAX - kPitch) return CUDA_ERROR_OUT_OF_MEMORY;
-    *pitch = (width + kPitch - 1) / kPitch * kPitch;
+  } else if (const CUresult result = RowPitch(width, height, element, pitch); result != CUDA_SUCCESS) {
+    return result;
   }
   if (__builtin_mul_overflow(*pitch, height, size)) *size = UINT64_MAX;
   return driver ? CUDA_SUCCESS : Allocate(device, *size, address);

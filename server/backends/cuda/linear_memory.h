@@ -29,6 +29,8 @@ class LinearMemory {
   uint64_t Footprint(CUdevice device, uint64_t size) const;
   /// A context of the device is current.
   CUresult Allocate(CUdevice device, uint64_t size, CUdeviceptr* address);
+  /// Bytes from one row to the next, where it is this side that says so.
+  static CUresult RowPitch(size_t width, size_t height, unsigned element, size_t* pitch);
   /// As Allocate(), of rows; `*pitch`: bytes from one to the next, `*size`: of all of them.
   CUresult AllocatePitch(CUdevice device, size_t width, size_t height, unsigned element, CUdeviceptr* address,
                          size_t* pitch, uint64_t* size);

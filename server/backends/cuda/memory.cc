@@ -79,14 +79,33 @@ void CudaBackend::FreeLater(uint64_t address) {
                  }));
 }
 
+bool CudaBackend::Offered(const Context& context, uint64_t size, HeapPages* pages) {
+  if (pages->size == 0) return true;
+  std::string why;
+  if (!heap_memory_.Usable(context.native, &why)) {
+    *pages = {};
+    return true;
+  }
+  return heap_memory_.Fits(*pages, size);
+}
+
+int32_t CudaBackend::NewLinear(wire::Id id, const Context& context, uint64_t size, const HeapPages& pages,
+                               uint64_t* address, uint32_t* in_heap) {
+  const auto allocate = [&](CUdeviceptr* pointer) {
+    *in_heap = pages.size != 0 && heap_memory_.Allocate(context.native, pages, size, pointer) == CUDA_SUCCESS ? 1 : 0;
+    return *in_heap != 0 ? CUDA_SUCCESS : linear_.Allocate(context.device, size, pointer);
+  };
+  return NewMemory(id, size, linear_.Footprint(context.device, size), MemoryKind::kLinear, allocate, address);
+}
+
 int32_t CudaBackend::Allocate(const cuda::Call& call, const cuda::Allocate& message) {
   cuda::Address reply;
   if (const Context* context = Enter(message.context, &reply.status); context != nullptr) {
-    const CUdevice device = context->device;
-    if (message.kind == 0) {
-      reply.status = NewMemory(
-          message.context, message.size, linear_.Footprint(device, message.size), MemoryKind::kLinear,
-          [&](CUdeviceptr* address) { return linear_.Allocate(device, message.size, address); }, &reply.address);
+    HeapPages pages{message.heap_offset, message.heap_size};
+    if (!Offered(*context, message.size, &pages)) {
+      reply.status = CUDA_ERROR_INVALID_VALUE;
+    } else if (message.kind == 0) {
+      reply.status = NewLinear(message.context, *context, message.size, pages, &reply.address, &reply.in_heap);
     } else if (driver_.cuMemAllocManaged == nullptr) {
       reply.status = kNotSupported;
     } else {
@@ -107,10 +126,19 @@ int32_t CudaBackend::AllocatePitch(const cuda::Call& call, const cuda::AllocateP
     Reply(call, reply);
     return 0;
   }
-  // How much it is, is known only afterwards; charged is what it is.
   const CUdevice device = context->device;
   size_t pitch = 0;
   uint64_t size = 0;
+  HeapPages pages{message.heap_offset, message.heap_size};
+  if (pages.size != 0 &&
+      LinearMemory::RowPitch(message.width, message.height, message.element, &pitch) == CUDA_SUCCESS &&
+      !__builtin_mul_overflow(pitch, message.height, &size) && Offered(*context, size, &pages) && pages.size != 0) {
+    reply.pitch = pitch;
+    reply.status = NewLinear(message.context, *context, size, pages, &reply.address, &reply.in_heap);
+    Reply(call, reply);
+    return 0;
+  }
+  // How much it is, is known only afterwards; charged is what it is.
   CUdeviceptr pointer = 0;
   reply.status = linear_.AllocatePitch(device, message.width, message.height, message.element, &pointer, &pitch, &size);
   if (reply.status == 0) {
@@ -149,6 +177,24 @@ int32_t CudaBackend::Free(const cuda::Call& call, const cuda::Free& message) {
   const CUresult result = linear_.Free(message.address);
   if (result == CUDA_SUCCESS) ForgetMemory(message.address);
   return Finish(call, result, message.context);
+}
+
+int32_t CudaBackend::FreeInHeap(const cuda::Call& call, const cuda::FreeInHeap& message) {
+  int32_t status = 0;
+  if (Enter(message.context, &status) == nullptr) return ReplyStatus(call, status);
+  const MemoryRange* range = memory_.At(message.address);
+  if (range == nullptr || range->kind != MemoryKind::kLinear) return ReplyStatus(call, CUDA_ERROR_INVALID_VALUE);
+  const uint64_t address = message.address;
+  if (HostCallsDue()) {
+    disposals_.Add(current_, ForgetUntil(address, [this, call, address] {
+                     ReplyStatus(call, static_cast<int32_t>(linear_.Free(address)));
+                   }));
+    return 0;
+  }
+  const CUresult result = linear_.Free(address);
+  if (result == CUDA_SUCCESS) ForgetMemory(address);
+  Note(message.context, result);
+  return ReplyStatus(call, static_cast<int32_t>(result));
 }
 
 int32_t CudaBackend::GetMemoryInfo(const cuda::Call& call, const cuda::GetMemoryInfo& message) {

@@ -182,6 +182,8 @@ class Session {
     LaunchGate* gate = nullptr;
     CudaMemory memory_from = CudaMemory::kAuto;
     FakeVmm* vmm = nullptr;  ///< Null: the driver has none.
+    int heap_file = -1;      ///< Said to be the heap's.
+    std::function<void(DriverTable* driver)> adjust;
   };
   Session() : Session(Options()) {}
   explicit Session(const Options& options) : driver(options.memory), heap_(options.heap) {
@@ -191,12 +193,13 @@ class Session {
     settings.cuda_memory = options.memory_from;
     ChosenDriver chosen = driver.Chosen(options.soft);
     if (options.vmm != nullptr) options.vmm->AddTo(&chosen.driver.table);
+    if (options.adjust) options.adjust(&chosen.driver.table);
     backend = std::make_unique<CudaBackend>(std::move(chosen), settings, AddressRanges());
     Services services;
     services.replies = &replies;
     services.bulk_in = &bulk_in;
     services.bulk_out = &bulk_out;
-    services.heap = {heap_.data(), heap_.size()};
+    services.heap = {heap_.data(), heap_.size(), options.heap_file};
     services.limits = options.limits;
     services.log = [this](std::string_view, const std::string& text) { log += text + "\n"; };
     services.launch_gate = options.gate;

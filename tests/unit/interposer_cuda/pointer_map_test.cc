@@ -96,5 +96,23 @@ TEST(PointerMapTest, MemoryOfAnotherProcessStaysUntilItIsClosedAsOftenAsItWasOpe
   EXPECT_FALSE(map.Close(0x1000));
 }
 
+TEST(PointerMapTest, MemoryLeavesTheHeapAndKeepsItsPages) {
+  PointerMap map;
+  PointerRange range = Range(0x1000, 0x100);
+  EXPECT_FALSE(range.has_heap_pages());
+  range.in_heap = true;
+  range.heap_pages = 0;
+  map.Add(range);
+  map.Add(Range(0x2000, 0x100, PointerKind::kDevice, 2));
+  EXPECT_TRUE(map.UsesHeap(1));
+  EXPECT_FALSE(map.UsesHeap(2));
+  map.LeaveHeap(0x2000);
+  EXPECT_TRUE(map.Find(0x1000)->in_heap);
+  map.LeaveHeap(0x1000);
+  EXPECT_FALSE(map.Find(0x1000)->in_heap);
+  EXPECT_TRUE(map.Find(0x1000)->has_heap_pages());
+  EXPECT_TRUE(map.UsesHeap(1));
+}
+
 }  // namespace
 }  // namespace hawser::cu
