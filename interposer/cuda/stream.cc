@@ -112,17 +112,28 @@ bool IsKnownIdle(CUstream_st* stream) {
   CUctx_st* const context = stream->context;
   if (stream != context->legacy) return IsOver(context->legacy);
   std::lock_guard lock(context->mutex);
-  return std::all_of(context->streams.begin(), context->streams.end(),
-                     [](const CUstream_st* other) { return !other->blocking() || IsOver(other); });
+  // While another one captures, the server says what becomes of work in the legacy stream.
+  return std::all_of(context->streams.begin(), context->streams.end(), [](const CUstream_st* other) {
+    return !other->blocking() || (IsOver(other) && !other->capturing.load(std::memory_order_relaxed));
+  });
 }
 
 CUresult AwaitStream(CUstream_st* stream) {
   const uint64_t position = stream->submitted.load(std::memory_order_relaxed);
   const Landings landings = LandingsBefore(stream);
-  cuda::SynchronizeStream message;
-  message.context = stream->context->id;
-  message.stream = stream->id;
-  CUresult error = AskStatus(Client::Get().session(), message);
+  guest::Session* const session = Client::Get().session();
+  CUresult error = CUDA_SUCCESS;
+  // The legacy stream also waits for others: what is known of it alone says nothing.
+  if (stream != stream->context->legacy && position != 0 && IsOver(stream)) {
+    session->Flush();
+    session->Poll();
+    error = static_cast<CUresult>(stream->context->fault.load(std::memory_order_relaxed));
+  } else {
+    cuda::SynchronizeStream message;
+    message.context = stream->context->id;
+    message.stream = stream->id;
+    error = AskStatus(session, message);
+  }
   if (error == CUDA_SUCCESS) error = AwaitLandings(landings);
   if (error != CUDA_SUCCESS) return error;
   uint64_t finished = stream->finished.load(std::memory_order_relaxed);
