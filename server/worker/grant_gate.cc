@@ -55,6 +55,11 @@ void GrantGate::SetDrain(std::function<void()> drain) {
   drain_ = std::move(drain);
 }
 
+void GrantGate::SetClosed(std::function<void()> closed) {
+  const std::lock_guard<std::mutex> lock(closed_mutex_);
+  closed_ = std::move(closed);
+}
+
 bool GrantGate::BeginOpenSlowly(uint64_t word) {
   open_word_ = kNone;
   if (scheduler::ModeOf(word) == GateMode::kOpen) {
@@ -80,10 +85,16 @@ uint64_t GrantGate::OpenCapNs() const {
 }
 
 void GrantGate::WatchAlarm() {
+  uint64_t told = kNone;
   for (;;) {
     const uint64_t ticket = alarm_.Ticket();
     if (cancelled_) return;
     const uint64_t word = page_->page.word.load(std::memory_order_seq_cst);
+    if (scheduler::ModeOf(word) != GateMode::kOpen && word != told) {
+      told = word;
+      const std::lock_guard<std::mutex> lock(closed_mutex_);
+      if (closed_) closed_();
+    }
     if (!held_ || scheduler::ModeOf(word) == GateMode::kOpen) {
       alarm_.Wait(ticket, kLongestSleep);
       continue;

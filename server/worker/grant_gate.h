@@ -50,6 +50,7 @@ class GrantGate final : public LaunchGate {
   void EndOpen() override { launching_.store(false, std::memory_order_release); }
   uint64_t OpenCapNs() const override;
   void SetDrain(std::function<void()> drain) override;
+  void SetClosed(std::function<void()> closed) override;
 
   uint64_t UnitNs() const override;
   uint32_t Tenants() const override;
@@ -86,6 +87,8 @@ class GrantGate final : public LaunchGate {
   mutable std::atomic<uint64_t> slice_unit_ns_{0};
   std::mutex drain_mutex_;  ///< Held while the backend is drained; before all locks of the backend.
   std::function<void()> drain_;
+  std::mutex closed_mutex_;  ///< Held while it is called.
+  std::function<void()> closed_;
   std::thread thread_;  ///< Last: it uses what is above.
 };
 

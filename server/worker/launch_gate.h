@@ -30,6 +30,9 @@ class LaunchGate {
   /// somebody else wants the device; between BeginOpen() and EndOpen() it is not called. Before the first BeginOpen().
   /// Null, before what it uses goes: waits for a drain that is under way.
   virtual void SetDrain(std::function<void()> drain) { (void)drain; }
+  /// `closed` is called by a thread of the gate when somebody has come: UnitNs() is 0 no longer. It may be called
+  /// without that; it takes no time. Before the first launch; null: waits for a call that is under way.
+  virtual void SetClosed(std::function<void()> closed) { (void)closed; }
 
   /// UnitNs() of who should not split.
   static constexpr uint64_t kWhole = UINT64_MAX;

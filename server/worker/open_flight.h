@@ -69,6 +69,18 @@ class OpenFlight {
     segments_.push_back(std::exchange(last_, Segment()));
   }
 
+  /// So much was launched without Add(), up to this mark. Nothing is learnt from it.
+  void Assume(Mark mark, double ns) {
+    Segment segment;
+    segment.mark = std::move(mark);
+    segment.launches = 1;
+    segment.estimate_ns = ns;
+    segments_.push_back(std::move(segment));
+    flying_ns_ += ns;
+    ++flying_;
+  }
+  double cap_ns() const { return cap_ns_; }
+
   /// Takes away what is over. `passed(mark)`: whether it was passed. `between(one, other)`: nanoseconds on the device
   /// between two marks that were; 0: not known.
   template <typename IsPassed, typename Between>
@@ -113,7 +125,7 @@ class OpenFlight {
   /// Launches up to a mark; the last of them is a `kernel`'s.
   struct Segment {
     Mark mark{};
-    std::shared_ptr<OpenSpeed> kernel;
+    std::shared_ptr<OpenSpeed> kernel;  ///< Null while there is no mark, and of what was assumed.
     uint64_t items = 0;
     uint32_t launches = 0;
     double kernel_ns = 0;    ///< The last one's estimate.
@@ -123,7 +135,7 @@ class OpenFlight {
   };
 
   void Learn(const Segment& segment, double measured_ns) {
-    if (measured_ns <= 0) return;
+    if (measured_ns <= 0 || segment.kernel == nullptr) return;
     const auto items = static_cast<double>(segment.items);
     if (!segment.was_known) {
       // The only one in there, as each such one gets a mark.

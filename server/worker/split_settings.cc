@@ -13,6 +13,7 @@ using wire::Status;
 
 constexpr uint64_t kMostCores = 1u << 24;
 constexpr double kMostBeta = 1e6;
+constexpr uint64_t kMostHoldMs = 3'600'000;
 
 template <typename T>
 bool Number(std::string_view text, T least, T most, T* value) {
@@ -23,7 +24,7 @@ bool Number(std::string_view text, T least, T most, T* value) {
 Status Wrong(const SplitWords& words, std::string_view word) {
   std::string text = std::string(words.variable) + " has '" + std::string(word) + "'; it is off, gate or ";
   text += std::string(words.units) + "=N, then perhaps ,cores=N";
-  text += words.refuses ? ", ,beta=X and ,refuse=N" : " and ,beta=X";
+  text += words.refuses ? ", ,beta=X and ,refuse=N" : ", ,beta=X and ,hold=MS";
   return Status(Code::kInvalid, text);
 }
 
@@ -51,6 +52,8 @@ Result<SplitSettings> SplitSettings::Parse(const SplitWords& words, std::string_
       good = Number<double>(value, 1e-6, kMostBeta, &settings.beta);
     } else if (key == "refuse" && words.refuses) {
       good = Number<uint64_t>(value, 1, UINT64_MAX, &settings.refuse);
+    } else if (key == "hold" && words.holds) {
+      good = Number<uint64_t>(value, 1, kMostHoldMs, &settings.hold_ms);
     }
     if (!good) return Wrong(words, word);
   }

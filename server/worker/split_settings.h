@@ -11,6 +11,8 @@
 //                           ...,beta=X    the factor of paper 004's formula; default 4
 //                           ...,refuse=N  CUDA: instead of the scheduler's a gate that is never open and refuses each
 //                                         N-th question for a moment: for tests
+//                           ...,hold=MS   OpenCL: how long a launch waits at most because a lone queue is far ahead of
+//                                         the device; default 100: for tests
 //   HAWSER_X_SPLIT_HISTORY  a file where speeds of kernels are kept from run to run; default: none
 #ifndef HAWSER_SERVER_WORKER_SPLIT_SETTINGS_H_
 #define HAWSER_SERVER_WORKER_SPLIT_SETTINGS_H_
@@ -29,11 +31,17 @@ struct SplitWords {
   const char* history;
   std::string_view units;
   bool refuses = false;     ///< Knows refuse=N.
+  bool holds = false;       ///< Knows hold=MS.
   bool by_default = false;  ///< Whether nothing said means gate.
 };
-inline constexpr SplitWords kOpenClSplit{"HAWSER_OPENCL_SPLIT", "HAWSER_OPENCL_SPLIT_HISTORY", "items"};
-inline constexpr SplitWords kCudaSplit{"HAWSER_CUDA_SPLIT", "HAWSER_CUDA_SPLIT_HISTORY", "blocks",
-                                       /*refuses=*/true, /*by_default=*/true};
+inline constexpr SplitWords kOpenClSplit{"HAWSER_OPENCL_SPLIT", "HAWSER_OPENCL_SPLIT_HISTORY", "items",
+                                         /*refuses=*/false, /*holds=*/true};
+inline constexpr SplitWords kCudaSplit{"HAWSER_CUDA_SPLIT",
+                                       "HAWSER_CUDA_SPLIT_HISTORY",
+                                       "blocks",
+                                       /*refuses=*/true,
+                                       /*holds=*/false,
+                                       /*by_default=*/true};
 
 struct SplitSettings {
   bool splits = false;
@@ -41,6 +49,7 @@ struct SplitSettings {
   uint64_t cores = 0;  ///< 0: from the device.
   double beta = 4;
   uint64_t refuse = 0;  ///< 0: the scheduler's gate.
+  uint64_t hold_ms = 100;
   std::string history;
 
   static wire::Result<SplitSettings> Parse(const SplitWords& words, std::string_view text);

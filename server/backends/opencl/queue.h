@@ -49,6 +49,7 @@ struct Queue {
   uint64_t probe_number = 0;
 
   // Any thread's.
+  std::atomic<uint32_t> in_lane{0};     ///< Launches that a lane will be given, or has and did not let go yet.
   std::atomic<uint64_t> urgent{0};      ///< Somebody waits for the commands up to this number.
   std::atomic<uint32_t> announcing{0};  ///< Completions that will be announced.
 };

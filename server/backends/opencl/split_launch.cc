@@ -74,14 +74,17 @@ bool OpenClBackend::HoldArguments(const Kernel& kernel, SplitJob* job) {
 
 bool Splitter::HoldSlowly(Queue& queue) {
   if (queue.held) {
-    if (!IsComplete(queue.last)) return true;
+    if (queue.in_lane.load(std::memory_order_acquire) != 0) return true;
+    // All of it has passed the gate. What of that is not over yet is on its way, and counted.
     queue.held = false;
-    queue.ahead = Queue::Ahead::kNothing;
     {
       const std::lock_guard<std::mutex> lock(queue.open_mutex);
       queue.open_end.Reset();
     }
     (void)queue.open.Take();
+    const bool idle = IsComplete(queue.last);
+    if (idle || queue.ahead == Queue::Ahead::kLane) queue.ahead = Queue::Ahead::kNothing;
+    if (!idle) queue.open.Assume(Handle<cl_event>::Share(queue.last.get()), queue.open.cap_ns() / 2);
     return false;
   }
   queue.open.Look([](const Handle<cl_event>& mark) { return IsComplete(mark); }, &BetweenEnds);
@@ -139,13 +142,31 @@ void Splitter::PutMark(Queue& queue, KernelSplit& kernel, cl_event event, uint64
   KeepOpen(queue, event);
 }
 
-void Splitter::AwaitResume(const SplitJob& job) {
-  constexpr std::chrono::milliseconds kLongest{100};
-  constexpr std::chrono::microseconds kBetweenLooks{200};
-  const auto deadline = Clock::now() + kLongest;
-  // When somebody has come, the gate is what is waited for.
-  while (!IsComplete(job.resume) && gate_->UnitNs() == 0 && !stopping_ && Clock::now() < deadline) {
-    std::this_thread::sleep_for(kBetweenLooks);
+void Splitter::AwaitResume(const std::shared_ptr<Lane>& lane, const SplitJob& job) {
+  // The driver may call back long after this has ended its wait.
+  const auto resume = std::make_shared<Resume>(Resume{lane, false});
+  auto context = std::make_unique<std::shared_ptr<Resume>>(resume);
+  if (clSetEventCallback(job.resume.get(), CL_COMPLETE, &OnResume, context.get()) != CL_SUCCESS) return;
+  (void)context.release();  // OnResume()'s.
+  std::unique_lock<std::mutex> lock(lane->mutex);
+  // When somebody has come (OnClosed()), the gate is what is waited for.
+  lane->changed.wait_until(lock, Clock::now() + std::chrono::milliseconds(settings_.hold_ms),
+                           [&] { return resume->passed || gate_->UnitNs() != 0 || stopping_; });
+}
+
+void CL_CALLBACK Splitter::OnResume(cl_event, cl_int, void* context) {
+  const std::unique_ptr<std::shared_ptr<Resume>> owned(static_cast<std::shared_ptr<Resume>*>(context));
+  Resume& resume = **owned;
+  const std::lock_guard<std::mutex> lock(resume.lane->mutex);
+  resume.passed = true;
+  resume.lane->changed.notify_all();
+}
+
+void Splitter::OnClosed() {
+  const std::lock_guard<std::mutex> lock(lanes_mutex_);
+  for (auto& [device, lane] : lanes_) {
+    const std::lock_guard<std::mutex> held(lane->mutex);
+    lane->changed.notify_all();
   }
 }
 
@@ -242,6 +263,7 @@ int32_t OpenClBackend::LaunchSplit(const opencl::Call& call, const opencl::Enque
     return command.Fail();
   }
 
+  if (!open || job->plan) queue->in_lane.fetch_add(1, std::memory_order_relaxed);
   if (kernel_trace_->Wanted()) [[unlikely]] {
     kernel_trace_->Watch(job->first_event.get(), kernel->native.get(), message.queue.index());
   }

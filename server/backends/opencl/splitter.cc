@@ -91,11 +91,13 @@ Splitter::Splitter(SplitSettings settings, LaunchGate* gate, DeviceFindings& fin
       trace_(trace),
       log_(std::move(log)) {
   gate_->SetDrain([this] { Drain(); });
+  gate_->SetClosed([this] { OnClosed(); });
   if (settings_.history.empty()) return;
   if (const wire::Status status = history_.Load(settings_.history); !status.ok()) log_("warn", status.text());
 }
 
 Splitter::~Splitter() {
+  gate_->SetClosed(nullptr);
   gate_->SetDrain(nullptr);
   for (auto& [device, lane] : lanes_) {
     {
@@ -294,10 +296,11 @@ void Splitter::Push(std::shared_ptr<SplitJob> job) {
   Lane* lane = nullptr;
   {
     const std::lock_guard<std::mutex> lock(lanes_mutex_);
-    std::unique_ptr<Lane>& place = lanes_[job->device];
+    std::shared_ptr<Lane>& place = lanes_[job->device];
     if (place == nullptr) {
-      place = std::make_unique<Lane>();
-      place->thread = std::thread([this, made = place.get()] { Run(*made); });
+      place = std::make_shared<Lane>();
+      // Joined before the splitter ends; whoever holds the lane beyond that uses only its mutex.
+      place->thread = std::thread([this, made = place] { Run(made); });
     }
     lane = place.get();
   }
@@ -398,7 +401,8 @@ bool Splitter::Enter(Lane& lane, SplitJob& job, uint64_t estimate, int32_t* stat
   return *status == CL_SUCCESS && !stopping_ && gate_->Enter(estimate);
 }
 
-void Splitter::Run(Lane& lane) {
+void Splitter::Run(const std::shared_ptr<Lane>& shared) {
+  Lane& lane = *shared;
   std::unique_lock<std::mutex> lock(lane.mutex);
   for (;;) {
     lane.busy = !lane.parts.empty();
@@ -426,16 +430,17 @@ void Splitter::Run(Lane& lane) {
     lane.jobs.pop_front();
     lane.busy = true;
     lock.unlock();
-    RunJob(lane, *job);
+    RunJob(shared, *job);
     lock.lock();
   }
 }
 
-void Splitter::RunJob(Lane& lane, SplitJob& job) {
+void Splitter::RunJob(const std::shared_ptr<Lane>& shared, SplitJob& job) {
+  Lane& lane = *shared;
   int32_t status = job.start;
   const char* what = "the first part";
   if (job.grant) {
-    if (job.resume) AwaitResume(job);
+    if (job.resume) AwaitResume(shared, job);
     if (job.held) {
       // By now more is known. Of what is not two are under way at a time.
       const bool known = job.key && history_.Rate(*job.key) > 0;
@@ -443,6 +448,7 @@ void Splitter::RunJob(Lane& lane, SplitJob& job) {
     }
     const bool entered = status == CL_SUCCESS && Enter(lane, job, job.first_estimate, &status);
     if (!entered && status == CL_SUCCESS) status = CL_DEVICE_NOT_AVAILABLE;
+    if (!job.plan) LetGo(job);
     user_events_.Set(job.grant.get(), entered ? CL_COMPLETE : status);
     clFlush(job.queue->native.get());
     if (entered) Watch(lane, job, job.first_event.get(), job.first.items, job.first_estimate);
@@ -502,6 +508,7 @@ void Splitter::Finish(SplitJob& job, int32_t status, const char* what) {
   job.kernel.Reset();
   job.memory.clear();
   job.samplers.clear();
+  LetGo(job);
   user_events_.Set(job.end.get(), status == CL_SUCCESS ? CL_COMPLETE : status);
 }
 
@@ -595,6 +602,7 @@ bool Splitter::Stop(std::chrono::steady_clock::time_point deadline) {
   }
   for (Lane* lane : lanes) {
     std::unique_lock<std::mutex> held(lane->mutex);
+    lane->changed.notify_all();  // It looks at stopping_.
     idle = lane->changed.wait_until(held, deadline, [lane] { return !lane->busy && lane->jobs.empty(); }) && idle;
   }
   if (idle && !settings_.history.empty() && history_.changed()) SaveHistory();

@@ -165,8 +165,8 @@ class Splitter {
   /// device (open_flight.h), or what was held for that has not ended. Then it takes the way of launches that find the
   /// gate shut, Hold(): a lane waits until half of the bound is over, and passes the gate with it, which bounds what is
   /// under way from there on. For in-order queues, and not for tiny launches: there asking takes as long as running.
-  /// The same while what had to ask before, when somebody else was there, has not ended: what is launched openly behind
-  /// that would run when nobody counts it.
+  /// The same while what had to ask before has not passed the gate: what is launched openly behind that would run when
+  /// nobody counts it. Once all of it has passed, launches are open again, although the queue has never been empty.
   bool MustHold(Queue& queue, KernelSplit& kernel, uint64_t items) {
     if (!bounded_ || (!queue.held && !queue.open.full())) [[likely]]
       return false;
@@ -228,9 +228,14 @@ class Splitter {
     bool ended = false;
     int32_t status = 0;
   };
+  /// What a held launch waits for; `passed` is the lane's mutex's.
+  struct Resume {
+    std::shared_ptr<Lane> lane;
+    bool passed = false;
+  };
   void Push(std::shared_ptr<SplitJob> job);
-  void Run(Lane& lane);
-  void RunJob(Lane& lane, SplitJob& job);
+  void Run(const std::shared_ptr<Lane>& lane);
+  void RunJob(const std::shared_ptr<Lane>& lane, SplitJob& job);
   /// Passes the gate. What is under way leaves it before this waits. False: the splitter stops, or `*status` is an
   /// error.
   bool Enter(Lane& lane, SplitJob& job, uint64_t estimate, int32_t* status);
@@ -248,7 +253,12 @@ class Splitter {
   static bool HoldSlowly(Queue& queue);
   void LearnOpen(Queue& queue, KernelSplit& kernel);
   void PutMark(Queue& queue, KernelSplit& kernel, cl_event event, uint64_t items);
-  void AwaitResume(const SplitJob& job);
+  void AwaitResume(const std::shared_ptr<Lane>& lane, const SplitJob& job);
+  static void CL_CALLBACK OnResume(cl_event event, cl_int status, void* resume);
+  /// Wakes who waits in AwaitResume(). The gate's thread.
+  void OnClosed();
+  /// All that the lane has to say to this launch is said; before the driver is told.
+  static void LetGo(const SplitJob& job) { job.queue->in_lane.fetch_sub(1, std::memory_order_release); }
   static void KeepOpen(Queue& queue, cl_event event);
   void SaveHistory();
   /// False: the device has nothing to do for it, or the splitter stops.
@@ -281,7 +291,7 @@ class Splitter {
   uint32_t told_ = 0;  ///< The executor's.
 
   std::mutex lanes_mutex_;
-  std::map<cl_device_id, std::unique_ptr<Lane>> lanes_;
+  std::map<cl_device_id, std::shared_ptr<Lane>> lanes_;
 
   std::mutex queues_mutex_;  ///< A leaf.
   std::vector<std::weak_ptr<Queue>> queues_;

@@ -415,10 +415,20 @@ class BoundedGate final : public LaunchGate {
   BoundedGate() { gate_.SetOpen(false); }
   TestGate& asked() { return gate_; }
   void Drain() { drain_(); }
+  int begun() const { return begun_; }
+  void Close() {
+    unit_ns_ = kWhole;
+    closed_();
+  }
 
+  bool BeginOpen() override {
+    ++begun_;
+    return true;
+  }
   uint64_t OpenCapNs() const override { return 1000; }
   void SetDrain(std::function<void()> drain) override { drain_ = std::move(drain); }
-  uint64_t UnitNs() const override { return 0; }
+  void SetClosed(std::function<void()> closed) override { closed_ = std::move(closed); }
+  uint64_t UnitNs() const override { return unit_ns_; }
   uint32_t Tenants() const override { return 1; }
   bool TryEnter(uint64_t estimated_ns) override { return gate_.TryEnter(estimated_ns); }
   bool Enter(uint64_t estimated_ns) override { return gate_.Enter(estimated_ns); }
@@ -427,7 +437,9 @@ class BoundedGate final : public LaunchGate {
 
  private:
   TestGate gate_{0};
-  std::function<void()> drain_;
+  std::function<void()> drain_, closed_;
+  std::atomic<uint64_t> unit_ns_{0};
+  std::atomic<int> begun_{0};
 };
 
 TEST_F(SplitLaunch, AloneAQueueThatIsFarAheadAsks) {
@@ -461,6 +473,49 @@ TEST_F(SplitLaunch, AloneAQueueThatIsFarAheadAsks) {
   ASSERT_EQ(session->Launch(queue, spin, 1), CL_SUCCESS);
   EXPECT_EQ(session->Finish(queue), CL_SUCCESS);
   EXPECT_EQ(gate.asked().entered(), 10);
+}
+
+TEST_F(SplitLaunch, AloneAQueueThatIsNeverEmptyDoesNotAskForEver) {
+  BoundedGate gate;
+  gate.asked().SetOpen(true);
+  auto session = NewSession(&gate, "gate,hold=1");
+  const Id queue = session->Queue(), other = session->Queue();
+  const Id a = session->BufferOf(std::vector<int>(1, -1)), b = session->BufferOf(std::vector<int>(kCount, 0));
+  const Id spin = session->Kernel(program_, "spin"), add = Add(*session, b, 1);
+  session->SetBuffer(spin, 0, a);
+  for (int i = 0; i < 2; ++i) ASSERT_EQ(session->Launch(queue, spin, 1), CL_SUCCESS);
+  // The first of these is held, and goes on behind the two that run. Then the lane has nothing more to let go.
+  int launched = 0;
+  for (const auto end = std::chrono::steady_clock::now() + kPatience;
+       gate.begun() == 2 && std::chrono::steady_clock::now() < end; ++launched) {
+    ASSERT_EQ(session->Launch(queue, add, kCount), CL_SUCCESS);
+    ASSERT_TRUE(gate.begun() > 2 || gate.asked().AwaitEntered(launched + 1));
+  }
+  EXPECT_EQ(gate.begun(), 3);
+  EXPECT_EQ(gate.asked().entered(), launched - 1);
+  ASSERT_EQ(session->Write(other, a, BytesOf(std::vector<int>(1, 1))), CL_SUCCESS);  // Now all of it ends.
+  EXPECT_EQ(session->ReadAs<int>(queue, b, kCount), std::vector<int>(kCount, launched));
+}
+
+TEST_F(SplitLaunch, WhatIsHeldIsWokenByTheDeviceAndByWhoeverComes) {
+  for (const bool somebody_comes : {false, true}) {
+    BoundedGate gate;
+    auto session = NewSession(&gate, "gate,hold=3600000");
+    const Id queue = session->Queue(), other = session->Queue();
+    const Id a = session->BufferOf(std::vector<int>(1, -1)), b = session->BufferOf(std::vector<int>(kCount, 0));
+    const Id spin = session->Kernel(program_, "spin"), add = Add(*session, b, 1);
+    session->SetBuffer(spin, 0, a);
+    for (int i = 0; i < 2; ++i) ASSERT_EQ(session->Launch(queue, spin, 1), CL_SUCCESS);
+    ASSERT_EQ(session->Launch(queue, add, kCount), CL_SUCCESS);
+    if (somebody_comes) {
+      gate.Close();
+      ASSERT_TRUE(gate.asked().AwaitWaiting());
+    }
+    ASSERT_EQ(session->Write(other, a, BytesOf(std::vector<int>(1, 1))), CL_SUCCESS);
+    ASSERT_TRUE(gate.asked().AwaitWaiting());
+    gate.asked().Permit(1);
+    EXPECT_EQ(session->ReadAs<int>(queue, b, kCount), std::vector<int>(kCount, 1));
+  }
 }
 
 TEST_F(SplitLaunch, FirstByThePapersFormulaThenByTheMeasuredRate) {
@@ -597,6 +652,9 @@ TEST(SplitSettings, Words) {
   EXPECT_EQ(settings->size, 128u);
   EXPECT_EQ(settings->cores, 2048u);
   EXPECT_EQ(settings->beta, 1.5);
+  EXPECT_EQ(settings->hold_ms, 100u);
+  EXPECT_EQ(SplitSettings::Parse(kOpenClSplit, "gate,hold=7")->hold_ms, 7u);
+  EXPECT_FALSE(SplitSettings::Parse(kCudaSplit, "gate,hold=7").ok());
   for (const char* text : {"on", "items=0", "items=x", "gate,beta=-1", "gate,beta=inf", "gate,", "gate,what=1",
                            "gate,refuse=1", "blocks=1"}) {
     EXPECT_FALSE(SplitSettings::Parse(kOpenClSplit, text).ok()) << text;

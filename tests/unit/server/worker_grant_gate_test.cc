@@ -112,6 +112,29 @@ TEST_F(GrantGateTest, TheBoundOfWhoIsAloneIsThatOfItsGrant) {
   EXPECT_EQ(gate_->OpenCapNs(), GrantGate::kDefaultOpenCapNs);
 }
 
+TEST_F(GrantGateTest, SaysWhenSomebodyComesAlsoWhenThereIsNothingToDrain) {
+  std::mutex mutex;
+  std::condition_variable changed;
+  int closed = 0;
+  gate_->SetClosed([&] {
+    const std::lock_guard<std::mutex> lock(mutex);
+    if (gate_->UnitNs() == 0) return;
+    ++closed;
+    changed.notify_all();
+  });
+  for (int i = 0; i < 3; ++i) {
+    Open();
+    std::unique_lock<std::mutex> lock(mutex);
+    closed = 0;
+    lock.unlock();
+    door_->Revoke();
+    lock.lock();
+    changed.wait(lock, [&] { return closed != 0; });
+  }
+  EXPECT_EQ(drains_, 0);
+  gate_->SetClosed(nullptr);
+}
+
 TEST_F(GrantGateTest, ADrainFreesTheDevice) {
   Open();
   ASSERT_TRUE(Launch());

@@ -137,6 +137,30 @@ TEST(OpenFlight, WithoutABoundThereAreMarksAllTheSame) {
   EXPECT_TRUE(device.flight.has_marks());
 }
 
+TEST(OpenFlight, WhatWasLaunchedWithoutItCountsAndTeachesNothing) {
+  Device device;
+  Device::Kernel kernel{10'000};
+  for (int i = 0; i < 3; ++i) device.Launch(kernel, 1);
+  device.now = device.free_at;
+  device.Look();
+  const double known = kernel.speed->ns_per_item();
+  (void)device.flight.Take();
+  device.free_at = device.now + kCap;
+  device.flight.Assume(device.free_at, kCap / 2);
+  EXPECT_FALSE(device.flight.full());
+  // So the rest of the bound is left, and passing the mark frees it.
+  int launched = 0;
+  for (; !device.flight.full(); ++launched) {
+    if (device.flight.Add(*kernel.speed, 1)) device.flight.Put(device.free_at += 10'000, kernel.speed, 1, kCap);
+  }
+  EXPECT_NEAR(launched, kCap / 2 / known, 2);
+  EXPECT_EQ(device.flight.ResumeAt(), device.now + kCap);
+  device.now += kCap;
+  device.Look();
+  EXPECT_FALSE(device.flight.full());
+  EXPECT_NEAR(kernel.speed->ns_per_item(), known, known / 10);
+}
+
 TEST(OpenFlight, TakeBeginsAnew) {
   OpenFlight<int> flight;
   const auto kernel = std::make_shared<OpenSpeed>();
