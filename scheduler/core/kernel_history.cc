@@ -1,163 +1,209 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "scheduler/core/kernel_history.h"
 
+#include <fcntl.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
-#include <charconv>
+#include <algorithm>
+#include <cerrno>
 #include <cmath>
 #include <cstdio>
-#include <filesystem>
-#include <fstream>
-#include <iterator>
-#include <system_error>
+#include <cstring>
 #include <vector>
 
-using hawser::wire::Code;
-using hawser::wire::Status;
+#include "wire/sha256.h"
+#include "wire/socket.h"
 
 namespace hawser::scheduler {
 namespace {
 
-constexpr std::string_view kHeader = "hawser-history 1\n";
-constexpr size_t kMaxText = 4u << 20;
-constexpr double kWeightOfNew = 1.0 / 8;
-constexpr double kSurprise = 4;
+using wire::Bytes;
+using wire::Code;
+using wire::Fd;
+using wire::Status;
 
-/// Takes a word up to the next blank or line end from the front of `line`.
-std::string_view Word(std::string_view& line) {
-  const size_t end = line.find(' ');
-  const std::string_view word = line.substr(0, end);
-  line.remove_prefix(end == std::string_view::npos ? line.size() : end + 1);
-  return word;
+// The file: this, a count, the entries from the least to the most recently used (key, rate), and the first bytes of the
+// SHA-256 of all that. Little-endian, packed.
+constexpr std::string_view kMagic = "hawser kernel history 1\n";
+constexpr size_t kEntrySize = sizeof(KernelKey) + sizeof(double);
+constexpr size_t kDigestSize = 16;
+constexpr size_t kMostEntries = 1u << 20;
+
+// Work-items per nanosecond beyond these come from no device.
+constexpr double kSlowest = 1e-15, kFastest = 1e9;
+// How much the newest launch counts: a kernel whose data changes is followed within a few launches.
+constexpr double kNewest = 0.3;
+
+bool IsRate(double rate) { return rate >= kSlowest && rate <= kFastest; }  // Not for NaN either.
+
+void AddText(wire::Sha256* hash, std::string_view text) {
+  const uint64_t size = text.size();  // Before it, so that no two texts run into each other.
+  hash->Add(wire::AsBytes(&size, sizeof(size)));
+  hash->Add(wire::AsBytes(text));
 }
 
-bool Number(std::string_view word, int base, uint64_t* value) {
-  const auto [end, error] = std::from_chars(word.data(), word.data() + word.size(), *value, base);
-  return error == std::errc() && end == word.data() + word.size() && !word.empty();
-}
-
-bool Number(std::string_view word, double* value) {
-  const auto [end, error] = std::from_chars(word.data(), word.data() + word.size(), *value);
-  return error == std::errc() && end == word.data() + word.size() && !word.empty();
+template <typename T>
+void Put(std::string* out, const T& value) {
+  char raw[sizeof(T)];
+  std::memcpy(raw, &value, sizeof(T));
+  out->append(raw, sizeof(T));
 }
 
 }  // namespace
 
-KernelHistory::Entry& KernelHistory::Touch(const KernelKey& key) {
-  const auto found = entries_.find(key);
-  if (found != entries_.end()) {
-    by_age_.splice(by_age_.end(), by_age_, found->second.age);
-    return found->second;
-  }
-  if (entries_.size() >= capacity_ && !by_age_.empty()) {
-    entries_.erase(by_age_.front());
-    by_age_.pop_front();
-  }
-  Entry& entry = entries_[key];
-  entry.age = by_age_.insert(by_age_.end(), key);
-  return entry;
+KernelKey KernelKey::Of(std::string_view device, std::string_view program, std::string_view kernel) {
+  wire::Sha256 hash;
+  AddText(&hash, device);
+  AddText(&hash, program);
+  AddText(&hash, kernel);
+  const wire::Sha256Digest digest = hash.Finish();
+  KernelKey key;
+  std::copy_n(digest.begin(), key.bytes.size(), key.bytes.begin());
+  return key;
 }
 
-void KernelHistory::Record(const KernelKey& key, uint64_t threads, uint64_t ns) {
-  if (threads == 0 || ns == 0) return;
-  const double measured = static_cast<double>(ns) / static_cast<double>(threads);
-  Entry& entry = Touch(key);
-  const bool surprise = measured > entry.ns_per_thread * kSurprise || measured * kSurprise < entry.ns_per_thread;
-  if (entry.measurements == 0 || surprise) {
-    entry.ns_per_thread = measured;
+std::string ProgramHash(std::string_view source, std::string_view options) {
+  wire::Sha256 hash;
+  AddText(&hash, source);
+  AddText(&hash, options);
+  const wire::Sha256Digest digest = hash.Finish();
+  return std::string(reinterpret_cast<const char*>(digest.data()), digest.size());
+}
+
+double KernelHistory::Rate(const KernelKey& key) {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  const auto found = entries_.find(key);
+  if (found == entries_.end()) return 0;
+  found->second.used = ++clock_;
+  return found->second.rate;
+}
+
+std::optional<uint64_t> KernelHistory::Estimate(const KernelKey& key, uint64_t items) {
+  const double rate = Rate(key);
+  if (rate <= 0) return std::nullopt;
+  return static_cast<uint64_t>(std::min(static_cast<double>(items) / rate, 1e18));
+}
+
+void KernelHistory::Learn(const KernelKey& key, uint64_t items, uint64_t nanoseconds) {
+  if (items == 0 || nanoseconds == 0) return;
+  const double rate = static_cast<double>(items) / static_cast<double>(nanoseconds);
+  if (!IsRate(rate)) return;
+  const std::lock_guard<std::mutex> lock(mutex_);
+  const auto found = entries_.find(key);
+  if (found == entries_.end()) {
+    Keep(key, rate);
   } else {
-    entry.ns_per_thread += (measured - entry.ns_per_thread) * kWeightOfNew;
+    found->second.rate += kNewest * (rate - found->second.rate);
+    found->second.used = ++clock_;
   }
-  ++entry.measurements;
+  changed_ = true;
 }
 
-std::optional<double> KernelHistory::Rate(const KernelKey& key) const {
-  const auto found = entries_.find(key);
-  if (found == entries_.end()) return std::nullopt;
-  return 1e9 / found->second.ns_per_thread;
+void KernelHistory::Keep(const KernelKey& key, double rate) {
+  if (capacity_ == 0) return;
+  if (entries_.size() >= capacity_) {
+    const auto older = [](const auto& a, const auto& b) { return a.second.used < b.second.used; };
+    entries_.erase(std::min_element(entries_.begin(), entries_.end(), older));
+  }
+  entries_[key] = {rate, ++clock_};
 }
 
-std::optional<uint64_t> KernelHistory::Estimate(const KernelKey& key, uint64_t threads) const {
-  const auto found = entries_.find(key);
-  if (found == entries_.end()) return std::nullopt;
-  const double ns = found->second.ns_per_thread * static_cast<double>(threads);
-  return ns < 1e18 ? static_cast<uint64_t>(std::ceil(ns)) : uint64_t{1'000'000'000'000'000'000};
+size_t KernelHistory::size() const {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  return entries_.size();
 }
 
-std::string KernelHistory::Save() const {
-  std::string text(kHeader);
-  for (const KernelKey& key : by_age_) {
-    const Entry& entry = entries_.at(key);
-    char line[128];
-    char number[64];
-    const auto end = std::to_chars(number, number + sizeof(number), entry.ns_per_thread).ptr;
-    std::snprintf(line, sizeof(line), "%016llx %016llx %.*s %llu\n", static_cast<unsigned long long>(key.kernel),
-                  static_cast<unsigned long long>(key.device), static_cast<int>(end - number), number,
-                  static_cast<unsigned long long>(entry.measurements));
-    text += line;
-  }
-  return text;
+bool KernelHistory::changed() const {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  return changed_;
 }
 
-Status KernelHistory::Load(std::string_view text) {
-  if (text.size() > kMaxText) return Status(Code::kInvalid, "kernel history: longer than 4 MiB");
-  if (!text.starts_with(kHeader)) {
-    return Status(Code::kInvalid, "kernel history: does not begin with 'hawser-history 1'");
-  }
-  text.remove_prefix(kHeader.size());
-  struct Line {
-    KernelKey key;
-    double ns_per_thread;
-    uint64_t measurements;
-  };
-  std::vector<Line> lines;
-  for (size_t number = 2; !text.empty(); ++number) {
-    const size_t end = text.find('\n');
-    std::string_view rest = text.substr(0, end);
-    text.remove_prefix(end == std::string_view::npos ? text.size() : end + 1);
-    Line line{};
-    const bool good = Number(Word(rest), 16, &line.key.kernel) && Number(Word(rest), 16, &line.key.device) &&
-                      Number(Word(rest), &line.ns_per_thread) && Number(Word(rest), 10, &line.measurements) &&
-                      rest.empty() && std::isfinite(line.ns_per_thread) && line.ns_per_thread > 1e-9 &&
-                      line.ns_per_thread < 1e18 && line.measurements > 0;
-    if (!good) return Status(Code::kInvalid, "kernel history: line " + std::to_string(number) + " is broken");
-    lines.push_back(line);
-  }
-  for (const Line& line : lines) {
-    Entry& entry = Touch(line.key);
-    entry.ns_per_thread = line.ns_per_thread;
-    entry.measurements = line.measurements;
-  }
-  return Status::Ok();
-}
-
-Status KernelHistory::SaveTo(const std::string& path) const {
-  const std::string temporary = path + ".new." + std::to_string(::getpid());
+std::string KernelHistory::Encode() const {
+  std::vector<std::pair<KernelKey, Entry>> entries;
   {
-    std::ofstream file(temporary, std::ios::binary | std::ios::trunc);
-    file << Save();
-    file.close();
-    if (!file) return Status::FromErrno("writing " + temporary);
+    const std::lock_guard<std::mutex> lock(mutex_);
+    entries.assign(entries_.begin(), entries_.end());
   }
-  std::error_code error;
-  std::filesystem::rename(temporary, path, error);
-  if (error) {
-    std::filesystem::remove(temporary, error);
-    return Status(Code::kSystem, "kernel history: " + path + " cannot be replaced");
+  std::sort(entries.begin(), entries.end(), [](const auto& a, const auto& b) { return a.second.used < b.second.used; });
+  std::string out(kMagic);
+  Put(&out, static_cast<uint32_t>(entries.size()));
+  for (const auto& [key, entry] : entries) {
+    Put(&out, key.bytes);
+    Put(&out, entry.rate);
   }
-  return Status::Ok();
+  const wire::Sha256Digest digest = wire::Sha256Of(wire::AsBytes(out));
+  out.append(reinterpret_cast<const char*>(digest.data()), kDigestSize);
+  return out;
 }
 
-Status KernelHistory::LoadFrom(const std::string& path) {
-  std::error_code error;
-  if (!std::filesystem::exists(path, error)) return Status::Ok();
-  const auto size = std::filesystem::file_size(path, error);
-  if (error || size > kMaxText)
-    return Status(Code::kInvalid, "kernel history: " + path + " cannot be read, or is longer than 4 MiB");
-  std::ifstream file(path, std::ios::binary);
-  const std::string text((std::istreambuf_iterator<char>(file)), std::istreambuf_iterator<char>());
-  if (file.bad()) return Status::FromErrno("reading " + path);
-  return Load(text);
+Status KernelHistory::Decode(Bytes bytes) {
+  const auto damaged = [](const char* what) {
+    return Status(Code::kInvalid, std::string("the kernel history is not used: ") + what);
+  };
+  const size_t head = kMagic.size() + sizeof(uint32_t);
+  if (bytes.size() < head + kDigestSize) return damaged("too short");
+  if (std::memcmp(bytes.data(), kMagic.data(), kMagic.size()) != 0) return damaged("another format");
+  uint32_t count = 0;
+  std::memcpy(&count, bytes.data() + kMagic.size(), sizeof(count));
+  if (count > kMostEntries || bytes.size() != head + count * kEntrySize + kDigestSize) return damaged("another size");
+  const size_t covered = bytes.size() - kDigestSize;
+  const wire::Sha256Digest digest = wire::Sha256Of(bytes.first(covered));
+  if (std::memcmp(bytes.data() + covered, digest.data(), kDigestSize) != 0) return damaged("damaged");
+  const std::lock_guard<std::mutex> lock(mutex_);
+  for (uint32_t i = 0; i < count; ++i) {
+    const std::byte* const at = bytes.data() + head + i * kEntrySize;
+    KernelKey key;
+    double rate = 0;
+    std::memcpy(key.bytes.data(), at, key.bytes.size());
+    std::memcpy(&rate, at + key.bytes.size(), sizeof(rate));
+    if (IsRate(rate) && entries_.find(key) == entries_.end()) Keep(key, rate);
+  }
+  return {};
+}
+
+Status KernelHistory::Load(const std::string& path) {
+  const Fd file(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK));
+  if (file.get() < 0) return errno == ENOENT ? Status() : Status::FromErrno("cannot read the kernel history " + path);
+  struct stat info {};
+  if (::fstat(file.get(), &info) != 0) return Status::FromErrno("cannot read the kernel history " + path);
+  const size_t most = kMagic.size() + sizeof(uint32_t) + kMostEntries * kEntrySize + kDigestSize;
+  if (!S_ISREG(info.st_mode) || info.st_size < 0 || static_cast<uint64_t>(info.st_size) > most) {
+    return Status(Code::kInvalid, "the kernel history " + path + " is not used: no file of ours");
+  }
+  std::vector<std::byte> bytes(static_cast<size_t>(info.st_size));
+  size_t have = 0;
+  while (have < bytes.size()) {
+    const ssize_t got = ::pread(file.get(), bytes.data() + have, bytes.size() - have, static_cast<off_t>(have));
+    if (got < 0 && errno == EINTR) continue;
+    if (got <= 0) break;
+    have += static_cast<size_t>(got);
+  }
+  Status status = Decode(Bytes(bytes).first(have));
+  const std::lock_guard<std::mutex> lock(mutex_);
+  changed_ = false;
+  return status;
+}
+
+Status KernelHistory::Save(const std::string& path) {
+  {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    changed_ = false;
+  }
+  const std::string contents = Encode();
+  const std::string fresh = path + "." + std::to_string(::getpid());
+  // O_EXCL: never through a link that somebody else put there.
+  ::unlink(fresh.c_str());
+  bool good = false;
+  {
+    const Fd file(::open(fresh.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600));
+    if (file.get() < 0) return Status::FromErrno("cannot write the kernel history " + fresh);
+    good = ::write(file.get(), contents.data(), contents.size()) == static_cast<ssize_t>(contents.size());
+  }
+  if (good && ::rename(fresh.c_str(), path.c_str()) == 0) return {};
+  Status status = Status::FromErrno("cannot write the kernel history " + path);
+  ::unlink(fresh.c_str());
+  return status;
 }
 
 }  // namespace hawser::scheduler

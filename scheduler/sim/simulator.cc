@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstring>
 #include <deque>
 #include <optional>
 #include <queue>
@@ -21,6 +22,14 @@ namespace {
 
 /// Virtual time begins here, because 0 means "never" in many places.
 constexpr uint64_t kEpochNs = 1'000'000'000;
+
+KernelKey KeyOf(size_t client, size_t kernel) {
+  const uint64_t words[2] = {client, kernel};
+  KernelKey key;
+  static_assert(sizeof(words) == sizeof(key.bytes));
+  std::memcpy(key.bytes.data(), words, sizeof(words));
+  return key;
+}
 
 struct Event {
   enum class Kind { kArrival, kPieceEnd, kSubmit, kStopped, kKill };
@@ -335,12 +344,12 @@ Piece Simulation::NextPiece(size_t index) {
     piece.estimate_ns = piece.length_ns;
   } else {
     // As a real worker: it knows threads, and the rate of what has ended.
-    const KernelKey key{index * 1000 + request->kernel, 1};
-    const auto rate = history_.Rate(key);
+    const KernelKey key = KeyOf(index, request->kernel);
+    const double rate = history_.Rate(key) * 1e9;
     uint64_t active = 0;
     for (const Client& other : clients_) active += other.has_work ? 1 : 0;
     uint64_t threads =
-        rate ? NextGroup(client.grant.unit_ns, *rate) : FirstGroup(scenario_.cores, scenario_.beta, active);
+        rate > 0 ? NextGroup(client.grant.unit_ns, rate) : FirstGroup(scenario_.cores, scenario_.beta, active);
     if (client.grant.unit_ns == HAWSER_UNIT_WHOLE) threads = request->unsubmitted_threads;
     piece.threads = WholeGroups(threads, kernel.work_group, request->unsubmitted_threads);
     piece.length_ns = piece.threads == request->unsubmitted_threads
@@ -406,7 +415,7 @@ void Simulation::PieceEnd(size_t index) {
     result_.sizings[*piece.sizing].end_ns = Since(now_ns_);
     const auto request =
         std::find_if(client.requests.begin(), client.requests.end(), [](const Request& r) { return r.inflight > 0; });
-    history_.Record({index * 1000 + request->kernel, 1}, piece.threads, piece.length_ns);
+    history_.Learn(KeyOf(index, request->kernel), piece.threads, piece.length_ns);
   }
   client.used_ns += piece.length_ns;
   client.used_in_grant_ns += piece.length_ns;

@@ -56,7 +56,7 @@ if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU" AND CMAKE_CXX_COMPILER_VERSION VERSION_L
 endif()
 # Of the scheduler what launches in parts need.
 add_subdirectory(memmgr)
-hawser_library(hawser_kernel_history server/backends/opencl/slicing/kernel_history.cc)
+hawser_library(hawser_kernel_history scheduler/core/kernel_history.cc)
 target_link_libraries(hawser_kernel_history PUBLIC hawser_wire)
 hawser_library(hawser_scheduler scheduler/core/thread_group.cc)
 target_include_directories(hawser_scheduler PUBLIC ${PROJECT_SOURCE_DIR}/include)

@@ -11,10 +11,10 @@
 #include <string>
 #include <vector>
 
+#include "scheduler/core/kernel_history.h"
 #include "server/backends/cuda/driver_table.h"
 #include "server/backends/cuda/objects.h"
 #include "server/backends/cuda/slicing/guard.h"
-#include "server/backends/opencl/slicing/kernel_history.h"
 
 namespace hawser::server::cuda_backend {
 

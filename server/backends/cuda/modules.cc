@@ -344,7 +344,7 @@ int32_t CudaBackend::LoadModule(const cuda::Call& call, const cuda::LoadModule& 
     code->options.emplace_back(static_cast<CUjit_option>(option.option), option.value);
     option_text += std::to_string(option.option) + "=" + std::to_string(option.value) + " ";
   });
-  code->hash = slicing::ProgramHash(load->assembled.hash, option_text);
+  code->hash = scheduler::ProgramHash(load->assembled.hash, option_text);
   if (load->assembled.parts.size() == 1 && load->assembled.parts.front().is_ptx) {
     const Assembled::Part& only = load->assembled.parts.front();
     code->text = std::make_shared<cuda_slicing::ModuleText>(only.stored, only.type == CU_JIT_INPUT_FATBINARY);
@@ -536,7 +536,7 @@ int32_t CudaBackend::GetFunction(const cuda::Call& call, const cuda::GetFunction
   function.facts = std::make_shared<KernelFacts>();
   function.facts->name = name;
   function.facts->code = module->code;
-  function.facts->key = slicing::KernelKey::Of(device_name_, module->code->hash, name);
+  function.facts->key = scheduler::KernelKey::Of(device_name_, module->code->hash, name);
   status = Keep(message.function, function);
   return status == 0 ? 0 : Fail(call, status);
 }

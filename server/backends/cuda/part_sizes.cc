@@ -10,8 +10,7 @@ namespace hawser::server::cuda_backend {
 uint64_t PartSizes::Estimate(const KernelFacts* kernel, uint64_t threads) const {
   if (kernel == nullptr) return 0;
   if (kernel->graph) return kernel->last_ns.load(std::memory_order_relaxed);
-  const double rate = history_->Rate(kernel->key);
-  return rate > 0 ? static_cast<uint64_t>(std::min(static_cast<double>(threads) / rate, 1e18)) : 0;
+  return history_->Estimate(kernel->key, threads).value_or(0);
 }
 
 uint64_t PartSizes::UnitNs(const KernelFacts& kernel, const KernelLaunch& launch) const {

@@ -22,7 +22,7 @@ class PartSizes {
   static constexpr uint64_t kInVain = 20;
 
   /// All borrowed. `cores`: of the device, for first rounds.
-  PartSizes(const SplitSettings* settings, const LaunchGate* gate, slicing::KernelHistory* history, uint64_t cores)
+  PartSizes(const SplitSettings* settings, const LaunchGate* gate, scheduler::KernelHistory* history, uint64_t cores)
       : settings_(settings), gate_(gate), history_(history), cores_(cores) {}
 
   /// False: the settings say how large parts are, whatever they take.
@@ -40,7 +40,7 @@ class PartSizes {
 
   const SplitSettings* const settings_;
   const LaunchGate* const gate_;
-  slicing::KernelHistory* const history_;
+  scheduler::KernelHistory* const history_;
   const uint64_t cores_;
 };
 

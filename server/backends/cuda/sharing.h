@@ -34,7 +34,7 @@ struct Sharing {
   Sharing(const Sharing&) = delete;
   Sharing& operator=(const Sharing&) = delete;
 
-  slicing::KernelHistory history;
+  scheduler::KernelHistory history;
   PartSizes sizes;
   SlicedKernels sliced;
   Turns turns;

@@ -21,10 +21,10 @@
 #include <utility>
 #include <vector>
 
+#include "scheduler/core/kernel_history.h"
 #include "server/backends/cuda/driver_table.h"
 #include "server/backends/cuda/kernel_launch.h"
 #include "server/backends/cuda/slicing/module_text.h"
-#include "server/backends/opencl/slicing/kernel_history.h"
 #include "server/worker/open_flight.h"
 
 namespace hawser::server::cuda_backend {
@@ -42,7 +42,7 @@ struct ModuleCode {
 /// What is known of a kernel, whatever context it runs in. The members that change are atomic.
 struct KernelFacts {
   std::string name;
-  slicing::KernelKey key;
+  scheduler::KernelKey key;
   std::shared_ptr<const ModuleCode> code;
   std::atomic<bool> whole{false};     ///< It is never split, or not any more.
   std::atomic<float> empty_ns{0};     ///< What a block costs that ends at once; 0: not measured yet.
@@ -82,7 +82,7 @@ class SlicedKernels {
     std::shared_ptr<KernelFacts> kernel;
     CUcontext context = nullptr;
   };
-  using Key = std::pair<slicing::KernelKey, CUcontext>;
+  using Key = std::pair<scheduler::KernelKey, CUcontext>;
 
   std::shared_ptr<const SlicedKernel> Build(const Order& order);
   void Tell(const std::string& kernel, const std::string& how);

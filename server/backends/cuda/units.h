@@ -48,7 +48,7 @@ class Units {
   using Log = std::function<void(std::string_view level, const std::string& text)>;
 
   /// All borrowed. `file`: where the history is kept; may be empty.
-  Units(const DriverTable* driver, LaunchGate* gate, slicing::KernelHistory* history, std::string file,
+  Units(const DriverTable* driver, LaunchGate* gate, scheduler::KernelHistory* history, std::string file,
         SessionStatsPage* stats, Log log)
       : driver_(driver), gate_(gate), history_(history), file_(std::move(file)), stats_(stats), log_(std::move(log)) {}
   ~Units();
@@ -74,7 +74,7 @@ class Units {
 
   const DriverTable* const driver_;
   LaunchGate* const gate_;
-  slicing::KernelHistory* const history_;
+  scheduler::KernelHistory* const history_;
   const std::string file_;
   SessionStatsPage* const stats_;
   const Log log_;

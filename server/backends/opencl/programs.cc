@@ -74,11 +74,11 @@ struct OpenClBackend::BuildJob {
   void LookAtSource(ProgramSplit* split) const {
     if (program->source.empty()) {
       split->traits = slicing::ProgramTraits::Unknown("its program is not from source");
-      split->hash = slicing::ProgramHash("", "");
+      split->hash = scheduler::ProgramHash("", "");
       return;
     }
     split->traits = slicing::ProgramTraits::Scan(program->source, guest_options);
-    split->hash = slicing::ProgramHash(program->source, guest_options);
+    split->hash = scheduler::ProgramHash(program->source, guest_options);
     split->carries = program->has_prelude && split->traits.wants_carry() && split->traits.may_carry();
     for (const NamedDevice& device : Targets()) {
       split->carries = split->carries && splitter->CanCarry(program->context.get(), device.native);

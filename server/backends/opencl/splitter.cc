@@ -12,7 +12,7 @@
 namespace hawser::server::ocl {
 namespace {
 
-using slicing::KernelKey;
+using scheduler::KernelKey;
 using slicing::KernelTraits;
 using slicing::LaunchShape;
 using slicing::SlicePart;
@@ -131,8 +131,7 @@ uint64_t Splitter::Cores(cl_device_id device) {
 }
 
 uint64_t Splitter::Estimate(const std::optional<KernelKey>& key, uint64_t items) {
-  const double rate = key ? history_.Rate(*key) : 0;
-  return rate > 0 ? static_cast<uint64_t>(std::min(static_cast<double>(items) / rate, 1e18)) : kUnknownNs;
+  return (key ? history_.Estimate(*key, items) : std::nullopt).value_or(kUnknownNs);
 }
 
 uint64_t Splitter::PartItems(const std::optional<KernelKey>& key, cl_device_id device) {

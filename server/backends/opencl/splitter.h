@@ -46,11 +46,11 @@
 #include <vector>
 
 #include "proto/opencl/messages.h"
+#include "scheduler/core/kernel_history.h"
 #include "server/backends/opencl/completions.h"
 #include "server/backends/opencl/handle.h"
 #include "server/backends/opencl/kernel_trace.h"
 #include "server/backends/opencl/queue.h"
-#include "server/backends/opencl/slicing/kernel_history.h"
 #include "server/backends/opencl/slicing/kernel_scan.h"
 #include "server/backends/opencl/slicing/slice_plan.h"
 #include "server/backends/opencl/user_events.h"
@@ -70,7 +70,7 @@ uint64_t TimeOf(cl_event event);
 struct ProgramSplit {
   slicing::ProgramTraits traits;
   bool carries = false;  ///< Built with the prelude at work.
-  std::string hash;      ///< slicing::ProgramHash().
+  std::string hash;      ///< scheduler::ProgramHash().
 };
 
 /// What is known of a kernel that was launched openly.
@@ -86,7 +86,7 @@ struct KernelSplit {
   const slicing::KernelTraits* traits = nullptr;
   std::string name;
   cl_device_id key_device = nullptr;  ///< Whose `key` is.
-  slicing::KernelKey key;
+  scheduler::KernelKey key;
   bool was_told = false;  ///< How it runs is in the log.
   std::shared_ptr<OpenKernel> open = std::make_shared<OpenKernel>();
 };
@@ -101,7 +101,7 @@ struct SplitJob {
   cl_uint dimensions = 1;
   bool has_local = false;
   size_t local[3] = {1, 1, 1};
-  std::optional<slicing::KernelKey> key;
+  std::optional<scheduler::KernelKey> key;
   slicing::SlicePart first;  ///< Its `items` also when it runs whole.
   uint64_t first_estimate = 0;
   bool held = false;        ///< Nobody else wants the device; the queue is too far ahead of it.
@@ -217,7 +217,7 @@ class Splitter {
     Splitter* owner = nullptr;
     Lane* lane = nullptr;
     const SplitJob* job = nullptr;  ///< Whose part it is; null: a launch that runs whole, whose job may be gone.
-    std::optional<slicing::KernelKey> key;
+    std::optional<scheduler::KernelKey> key;
     Handle<cl_event> event;
     uint64_t items = 0;
     uint64_t estimate = 0;
@@ -266,11 +266,11 @@ class Splitter {
   /// Waits until what was launched on the guest's queues has ended. The gate's thread.
   void Drain();
   /// Work-items of the next part; 0: all that is left.
-  uint64_t PartItems(const std::optional<slicing::KernelKey>& key, cl_device_id device);
-  uint64_t Estimate(const std::optional<slicing::KernelKey>& key, uint64_t items);
+  uint64_t PartItems(const std::optional<scheduler::KernelKey>& key, cl_device_id device);
+  uint64_t Estimate(const std::optional<scheduler::KernelKey>& key, uint64_t items);
   /// Learns from a command that is complete and leaves the gate.
   void Leave(const SplitJob& job, cl_event event, uint64_t items, uint64_t estimate, bool good);
-  const slicing::KernelKey& KeyOf(KernelSplit* split, cl_device_id device);
+  const scheduler::KernelKey& KeyOf(KernelSplit* split, cl_device_id device);
   /// Says once for each kernel in the log how it runs, and for a bounded number of kernels.
   void Tell(KernelSplit* split, const std::string& how);
   bool Local(const slicing::KernelTraits& traits, cl_kernel kernel, cl_device_id device, slicing::LaunchShape* shape);
@@ -285,7 +285,7 @@ class Splitter {
   UserEvents& user_events_;
   KernelTrace& trace_;
   const Log log_;
-  slicing::KernelHistory history_;
+  scheduler::KernelHistory history_;
   std::mutex save_mutex_;
   std::atomic<bool> stopping_{false};
   uint32_t told_ = 0;  ///< The executor's.

@@ -7,7 +7,7 @@
 #include <algorithm>
 #include <filesystem>
 
-#include "server/backends/opencl/slicing/kernel_history.h"
+#include "scheduler/core/kernel_history.h"
 #include "server/worker/launch_gate.h"
 #include "server/worker/split_settings.h"
 #include "tests/unit/backend_opencl/session.h"
@@ -637,7 +637,7 @@ TEST_F(SplitLaunch, RatesAreKeptFromRunToRun) {
     entered.push_back(gate.entered());
   }
   EXPECT_EQ(entered, (std::vector<int>{2, 1}));
-  slicing::KernelHistory history;
+  scheduler::KernelHistory history;
   EXPECT_TRUE(history.Load(file).ok());
   EXPECT_EQ(history.size(), 1u);
   std::filesystem::remove_all(folder);

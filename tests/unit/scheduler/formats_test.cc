@@ -2,10 +2,6 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <filesystem>
-#include <fstream>
-
-#include "scheduler/core/kernel_history.h"
 #include "scheduler/sim/metrics.h"
 #include "scheduler/sim/scenario.h"
 
@@ -57,56 +53,6 @@ TEST(Scenario, CopiesAreNumbered) {
   EXPECT_EQ(scenario.value().clients[1].tenant.name, "a-2");
   EXPECT_EQ(scenario.value().clients[1].start_ns, 5000u);
   EXPECT_EQ(scenario.value().clients[1].kernels[0].length_ns, 7000u);
-}
-
-constexpr KernelKey kKey{0xabc, 0xdef};
-
-TEST(KernelHistory, LearnsRates) {
-  KernelHistory history;
-  EXPECT_FALSE(history.Rate(kKey).has_value());
-  history.Record(kKey, 1000, 2'000'000);  // 2 us a thread
-  EXPECT_DOUBLE_EQ(*history.Rate(kKey), 5e5);
-  EXPECT_EQ(*history.Estimate(kKey, 50), 100'000u);
-  history.Record(kKey, 1000, 2'800'000);  // One in eight of the difference.
-  EXPECT_EQ(*history.Estimate(kKey, 1000), 2'100'000u);
-  history.Record(kKey, 1000, 100'000'000);  // Not the same kernel any more, it seems.
-  EXPECT_EQ(*history.Estimate(kKey, 1000), 100'000'000u);
-  history.Record(kKey, 0, 5);
-  history.Record(kKey, 5, 0);
-  EXPECT_EQ(*history.Estimate(kKey, 1000), 100'000'000u);
-}
-
-TEST(KernelHistory, ForgetsWhatWasUnusedLongest) {
-  KernelHistory history(2);
-  history.Record({1, 1}, 1, 1);
-  history.Record({2, 1}, 1, 1);
-  history.Record({1, 1}, 1, 1);
-  history.Record({3, 1}, 1, 1);
-  EXPECT_TRUE(history.Rate({1, 1}).has_value());
-  EXPECT_FALSE(history.Rate({2, 1}).has_value());
-}
-
-TEST(KernelHistory, IsKeptAcrossRuns) {
-  const std::string path =
-      ::testing::TempDir() + "hawser_history_" + std::to_string(::testing::UnitTest::GetInstance()->random_seed());
-  KernelHistory history;
-  EXPECT_TRUE(history.LoadFrom(path).ok());  // Nothing yet.
-  history.Record(kKey, 3, 1000);
-  ASSERT_TRUE(history.SaveTo(path).ok());
-  KernelHistory later;
-  ASSERT_TRUE(later.LoadFrom(path).ok());
-  EXPECT_DOUBLE_EQ(*later.Rate(kKey), *history.Rate(kKey));
-  std::filesystem::remove(path);
-}
-
-TEST(KernelHistory, RefusesABrokenFileAsAWhole) {
-  KernelHistory history;
-  for (const char* text : {"", "hawser-history 2\n", "hawser-history 1\n1 2 3\n", "hawser-history 1\n1 2 nan 4\n",
-                           "hawser-history 1\n1 2 3 4 5\n", "hawser-history 1\n1 2 -3 4\n",
-                           "hawser-history 1\n1 2 3 0\n", "hawser-history 1\n1 2 3 4\nx\n"}) {
-    EXPECT_FALSE(history.Load(text).ok()) << text;
-  }
-  EXPECT_EQ(history.size(), 0u);
 }
 
 TEST(Metrics, AreThoseOfTheDefinition) {

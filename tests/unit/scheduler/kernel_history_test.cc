@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "server/backends/opencl/slicing/kernel_history.h"
+
+#include "scheduler/core/kernel_history.h"
 
 #include <gtest/gtest.h>
 #include <stdlib.h>
@@ -9,7 +10,7 @@
 #include <filesystem>
 #include <fstream>
 
-namespace hawser::server::slicing {
+namespace hawser::scheduler {
 namespace {
 
 KernelKey Key(const std::string& kernel) { return KernelKey::Of("device", ProgramHash("source", "options"), kernel); }
@@ -51,6 +52,14 @@ TEST(KernelHistory, FollowsTheNewest) {
   EXPECT_DOUBLE_EQ(history.Rate(Key("k")), 13);
   for (int i = 0; i < 40; ++i) history.Learn(Key("k"), 2000, 100);
   EXPECT_NEAR(history.Rate(Key("k")), 20, 0.001);
+}
+
+TEST(KernelHistory, Estimates) {
+  KernelHistory history;
+  EXPECT_FALSE(history.Estimate(Key("k"), 50).has_value());
+  history.Learn(Key("k"), 1000, 2'000'000);
+  EXPECT_EQ(history.Estimate(Key("k"), 50), 100'000u);
+  EXPECT_EQ(history.Estimate(Key("k"), UINT64_MAX), 1'000'000'000'000'000'000u);
 }
 
 TEST(KernelHistory, ForgetsWhatWasUsedLongestAgo) {
@@ -121,4 +130,4 @@ TEST(KernelHistory, OddFiles) {
 }
 
 }  // namespace
-}  // namespace hawser::server::slicing
+}  // namespace hawser::scheduler

@@ -5,10 +5,10 @@
 #include <cstring>
 #include <string>
 
-#include "server/backends/opencl/slicing/kernel_history.h"
+#include "scheduler/core/kernel_history.h"
 #include "wire/sha256.h"
 
-using hawser::server::slicing::KernelHistory;
+using hawser::scheduler::KernelHistory;
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   constexpr size_t kDigest = 16;
