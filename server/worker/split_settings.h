@@ -36,9 +36,7 @@ struct SplitWords {
 };
 inline constexpr SplitWords kOpenClSplit{"HAWSER_OPENCL_SPLIT", "HAWSER_OPENCL_SPLIT_HISTORY", "items",
                                          /*refuses=*/false, /*holds=*/true};
-inline constexpr SplitWords kCudaSplit{"HAWSER_CUDA_SPLIT",
-                                       "HAWSER_CUDA_SPLIT_HISTORY",
-                                       "blocks",
+inline constexpr SplitWords kCudaSplit{"HAWSER_CUDA_SPLIT", "HAWSER_CUDA_SPLIT_HISTORY", "blocks",
                                        /*refuses=*/true,
                                        /*holds=*/false,
                                        /*by_default=*/true};
