@@ -52,6 +52,11 @@ def shares(counters, begin, end):
     return {name: (use / total if total > 0 else 0.0) for name, use in used.items()}
 
 
+def begun(programs, begin, end):
+    """How many launches of some programs, each [(begin, length)], began between two times."""
+    return sum(1 for launches in programs for when, _ in launches if begin <= when < end)
+
+
 def window_shares(counters, begin, end, length):
     """shares() of each whole window from `begin`."""
     count = int((end - begin) / length + 1e-9)

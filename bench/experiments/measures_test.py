@@ -55,6 +55,10 @@ class MeasuresTest(unittest.TestCase):
     def test_nobody_used_anything(self):
         self.assertEqual(measures.shares({"a": [(0, 5), (1, 5)]}, 0, 1), {"a": 0.0})
 
+    def test_begun(self):
+        self.assertEqual(measures.begun([[[0, 10], [10, 10], [20, 5]], [[19, 1]]], 10, 20), 2)
+        self.assertEqual(measures.begun([], 0, 1), 0)
+
     def test_completed_work(self):
         self.assertEqual(measures.completed_work([[0, 10], [10, 10], [10, 30]], 8), [(0.0, 0.0), (10, 8), (20, 16), (40, 24)])
         self.assertEqual(measures.completed_work([[0, 10], [5, 5]], 8), [(0.0, 0.0), (10, 16)])
