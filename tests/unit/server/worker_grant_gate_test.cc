@@ -3,6 +3,7 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <chrono>
 #include <condition_variable>
 #include <memory>
@@ -77,9 +78,10 @@ class GrantGateTest : public ::testing::Test {
 
   std::mutex mutex_;
   std::condition_variable changed_;
-  int drains_ = 0;
+  std::atomic<int> drains_{0};
   bool may_drain_ = false;
-  bool launching_ = false, launching_at_drain_ = false;
+  bool launching_ = false;
+  std::atomic<bool> launching_at_drain_{false};
   std::unique_ptr<GrantGate> gate_;
 };
 
