@@ -20,6 +20,7 @@ Module* Registry::FindModule(void** handle) {
 bool Registry::RemoveModule(Module* module) {
   const std::unique_lock lock(mutex_);
   if (modules_.erase(module) == 0) return false;
+  removed_.push_back(module);
   std::erase_if(functions_, [module](const auto& entry) { return entry.second->module == module; });
   std::erase_if(variables_, [module](const auto& entry) { return entry.second->module == module; });
   generation_.fetch_add(1, std::memory_order_release);

@@ -67,7 +67,8 @@ class Registry {
   Module* AddModule(const void* wrapper);
   /// Null for what is no handle of AddModule(), or was removed.
   Module* FindModule(void** handle);
-  /// Forgets the module and all it registered; the records stay. False when it was not registered.
+  /// Forgets the module and all it registered; the records stay, because another thread may be using them. False when
+  /// it was not registered.
   bool RemoveModule(Module* module);
 
   void AddFunction(Module* module, const void* host, const char* name);
@@ -92,6 +93,7 @@ class Registry {
  private:
   std::shared_mutex mutex_;
   std::unordered_set<Module*> modules_;
+  std::vector<Module*> removed_;
   std::unordered_map<const void*, Function*> functions_;
   std::unordered_map<const void*, Variable*> variables_;
   std::atomic<uint64_t> generation_ = 1;  // Changes with functions_, so that caches know.
