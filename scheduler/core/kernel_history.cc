@@ -82,7 +82,7 @@ double KernelHistory::Rate(const KernelKey& key) {
 std::optional<uint64_t> KernelHistory::Estimate(const KernelKey& key, uint64_t items) {
   const double rate = Rate(key);
   if (rate <= 0) return std::nullopt;
-  return static_cast<uint64_t>(std::min(static_cast<double>(items) / rate, 1e18));
+  return static_cast<uint64_t>(std::min(std::ceil(static_cast<double>(items) / rate), 1e18));
 }
 
 void KernelHistory::Learn(const KernelKey& key, uint64_t items, uint64_t nanoseconds) {

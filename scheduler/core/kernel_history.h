@@ -42,7 +42,7 @@ class KernelHistory {
 
   /// Work-items per nanosecond; 0 when nothing is known.
   double Rate(const KernelKey& key);
-  /// How long so many work-items will take, nanoseconds, at most 1e18.
+  /// How long so many work-items will take, nanoseconds, rounded up, at most 1e18.
   std::optional<uint64_t> Estimate(const KernelKey& key, uint64_t items);
   /// So many work-items took so long on the device. Nothing is learnt from none or from no time.
   void Learn(const KernelKey& key, uint64_t items, uint64_t nanoseconds);

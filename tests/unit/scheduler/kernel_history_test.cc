@@ -59,6 +59,8 @@ TEST(KernelHistory, Estimates) {
   EXPECT_FALSE(history.Estimate(Key("k"), 50).has_value());
   history.Learn(Key("k"), 1000, 2'000'000);
   EXPECT_EQ(history.Estimate(Key("k"), 50), 100'000u);
+  history.Learn(Key("third"), 3, 1000);
+  EXPECT_EQ(history.Estimate(Key("third"), 1), 334u) << "a part must not be taken for shorter than it is";
   EXPECT_EQ(history.Estimate(Key("k"), UINT64_MAX), 1'000'000'000'000'000'000u);
 }
 
