@@ -35,6 +35,19 @@ bool IsManaged(CUdeviceptr address) {
   return range && range->is_managed();
 }
 
+/// Asynchronous copies up to so many bytes are done by the caller where nothing comes before them: to wake those who
+/// would do it takes longer.
+constexpr uint64_t kAtOnce = 1u << 20;
+
+/// Between the session's heap and device memory that lies there too: by the caller. No value: it is to go to the
+/// server.
+template <typename CopyFunction>
+std::optional<CUresult> CopyByCaller(const StreamCommand& command, size_t size, CopyMode mode, CopyFunction&& copy) {
+  if (command.capturing()) return std::nullopt;
+  if (mode == CopyMode::kSynchronous) return copy(HeapMemory::Wait::kYes);
+  return size <= kAtOnce ? copy(HeapMemory::Wait::kNo) : std::nullopt;
+}
+
 bool IsHost(const std::optional<PointerRange>& range) { return !range || range->is_host(); }
 
 }  // namespace
@@ -53,7 +66,12 @@ CUresult CopyToDevice(StreamCommand& command, CUdeviceptr to, const void* from, 
   }
   const uint64_t heap = Client::Get().HeapOffset(from, size);
   // Whatever its size: kernels may write there, and the copy comes after those before it.
-  if (heap != guest::Session::kNoHeap) return CopyHeap(command, to, heap, size, /*to_heap=*/false, mode);
+  if (heap != guest::Session::kNoHeap) {
+    const auto done = CopyByCaller(command, size, mode, [&](HeapMemory::Wait wait) {
+      return HeapMemory::Get().Write(command, to, static_cast<const std::byte*>(from), size, wait);
+    });
+    return done ? *done : CopyHeap(command, to, heap, size, /*to_heap=*/false, mode);
+  }
   const HostRegion region = HostRegion::Linear(const_cast<void*>(from), size);
   if (command.capturing()) return CaptureWrite(command, to, region);
   // What a program calls asynchronous never waits for the device.
@@ -78,7 +96,12 @@ CUresult CopyFromDevice(StreamCommand& command, void* to, CUdeviceptr from, size
   }
   const uint64_t heap = Client::Get().HeapOffset(to, size);
   const bool small = mode == CopyMode::kSynchronous && size <= command.session()->inline_limit();
-  if (heap != guest::Session::kNoHeap && !small) return CopyHeap(command, from, heap, size, /*to_heap=*/true, mode);
+  if (heap != guest::Session::kNoHeap && !small) {
+    const auto done = CopyByCaller(command, size, mode, [&](HeapMemory::Wait wait) {
+      return HeapMemory::Get().Read(command, static_cast<std::byte*>(to), from, size, wait);
+    });
+    return done ? *done : CopyHeap(command, from, heap, size, /*to_heap=*/true, mode);
+  }
   const HostRegion region = HostRegion::Linear(to, size);
   if (command.capturing()) return CaptureRead(command, from, region);
   cuda::Read message;

@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Which way large pageable copies take: over shared memory, on a device that works in the server's memory, no byte of
-them passes through slots, rings or commands. Counted, not measured. And that such memory is bounded to the byte.
+"""Which way large copies take. Over shared memory, on a device that works in the server's memory: no byte of pageable
+memory passes through slots, rings or commands, and small copies of pinned memory that wait for nothing are no command.
+Counted, not measured. And that such memory is bounded to the byte.
 
     cuda_copies_test.py BUILD PROGRAM
 """
@@ -19,7 +20,7 @@ COPIES = 6  # Of 16 MiB: what the program's test makes.
 SIZE = 16 << 20
 
 
-def run(build, program, transport, memory):
+def run(build, program, transport, memory, test="PageableCopiesOf16Megabytes"):
     """The program's commands by name, and the session's counters."""
     args = ["--cuda-memory", memory] if memory else []
     with with_server.Server(build, transport, args, cuda=True) as server:
@@ -28,7 +29,7 @@ def run(build, program, transport, memory):
         env = server.guest_env()
         env["HAWSER_TRACE"] = str(trace)
         env["HAWSER_STATS"] = str(stats)
-        done = subprocess.run([program, "--gtest_filter=*PageableCopiesOf16Megabytes"], env=env, capture_output=True,
+        done = subprocess.run([program, f"--gtest_filter=*{test}"], env=env, capture_output=True,
                               text=True)
         if done.returncode != 0 or "1 test from 1 test suite ran" not in done.stdout:
             raise SystemExit(f"the program failed:\n{done.stdout}{done.stderr}")
@@ -54,6 +55,9 @@ def expect(what, truth, details):
 
 def main():
     build, program = sys.argv[1:]
+    commands, _ = run(build, program, "shm", "", "PinnedCopiesInAStream")
+    copies = {name: commands[name] for name in ("CopyHeap", "Write", "Read", "CopyLinear") if commands[name]}
+    expect("copies of pinned memory, three behind kernels and a large one", copies == {"CopyHeap": 4}, copies)
     for memory in ("", "heap"):
         commands, stats = run(build, program, "shm", memory)
         copies = {name: commands[name] for name in ("CopyHeap", "Write", "Read") if commands[name]}

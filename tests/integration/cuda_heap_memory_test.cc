@@ -54,6 +54,35 @@ TEST_F(CudaHeapMemory, PageableCopiesOf16Megabytes) {
   HAWSER_CU(cuMemFree(memory));
 }
 
+// And of this one: per round the copy to the device has nothing to wait for, the copy back has a kernel; a large one
+// that need not wait is the device's all the same.
+TEST_F(CudaHeapMemory, PinnedCopiesInAStream) {
+  constexpr uint32_t kSmall = 1u << 18;  // 1 MiB.
+  CUdeviceptr memory = 0;
+  HAWSER_CU(cuMemAlloc(&memory, kCount * 4));
+  void* pinned = nullptr;
+  HAWSER_CU(cuMemHostAlloc(&pinned, kCount * 4, 0));
+  auto* numbers = static_cast<uint32_t*>(pinned);
+  CUstream stream = nullptr;
+  HAWSER_CU(cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
+  const CUfunction add = Function("add");
+  for (uint32_t round = 0; round < 3; ++round) {
+    std::iota(numbers, numbers + kSmall, round);
+    HAWSER_CU(cuMemcpyHtoDAsync(memory, numbers, kSmall * 4, stream));
+    HAWSER_CU(LaunchAdd(add, memory, kSmall, 5, stream));
+    HAWSER_CU(cuMemcpyDtoHAsync(numbers, memory, kSmall * 4, stream));
+    HAWSER_CU(cuStreamSynchronize(stream));
+    for (uint32_t i = 0; i < kSmall; ++i) ASSERT_EQ(numbers[i], round + i + 5) << "round " << round;
+  }
+  std::iota(numbers, numbers + kCount, 7);
+  HAWSER_CU(cuMemcpyHtoDAsync(memory, numbers, kCount * 4, stream));
+  HAWSER_CU(cuStreamSynchronize(stream));
+  EXPECT_EQ(Differences(memory, Numbers(kCount, 7)), 0u);
+  HAWSER_CU(cuStreamDestroy(stream));
+  HAWSER_CU(cuMemFreeHost(pinned));
+  HAWSER_CU(cuMemFree(memory));
+}
+
 TEST_F(CudaHeapMemory, PartsOfAnyPlaceAndSize) {
   constexpr size_t kBytes = (1u << 20) + 12345;
   CUdeviceptr memory = 0;
