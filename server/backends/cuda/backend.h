@@ -55,7 +55,7 @@
 
 namespace hawser::server::cuda_backend {
 
-class JitOptions;  // modules.cc
+class JitOptions;  // jit.h
 
 class CudaBackend final : public cuda::Handler, public SessionBackend {
  public:
@@ -327,7 +327,10 @@ class CudaBackend final : public cuda::Handler, public SessionBackend {
   // ------------------------------------------------------------------ modules (modules.cc)
   struct Assembled;
   struct Load;
+  struct Link;
   void RunLoad(Load& load);
+  void RunLink(Link& link);
+  void FailLink(const cuda::Call& call, int32_t status, const std::string& text, const JitOptions* options);
   /// Answers that a module cannot be loaded. Any thread.
   void FailLoad(const cuda::Call& call, int32_t status, const std::string& text, const JitOptions* options);
   /// The loader's: a module for the executor to take, before the guest hears of it.
@@ -479,6 +482,8 @@ class CudaBackend final : public cuda::Handler, public SessionBackend {
 
   std::mutex loaded_mutex_;
   std::vector<std::pair<wire::Id, Module>> loaded_;  ///< By the loader's thread, guarded by loaded_mutex_.
+  /// The same, images that were linked.
+  std::vector<std::pair<wire::Sha256Digest, std::vector<std::byte>>> linked_;
   std::atomic<bool> has_loaded_{false};
   std::unique_ptr<ModuleLoader> loader_;  ///< Null: nothing was loaded yet.
 

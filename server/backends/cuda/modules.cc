@@ -6,6 +6,7 @@
 
 #include "server/backends/cuda/backend.h"
 #include "server/backends/cuda/image_choice.h"
+#include "server/backends/cuda/jit.h"
 
 namespace hawser::server::cuda_backend {
 namespace {
@@ -19,7 +20,6 @@ constexpr size_t kDescribed = 256;
 constexpr int32_t kLoading = CUDA_ERROR_NOT_READY;
 constexpr size_t kMaxKernels = 1u << 20;
 constexpr size_t kMaxParameters = 4096;
-constexpr uint32_t kMaxLog = 1u << 20;
 constexpr uint64_t kCompressed = 0x2000 | 0x8000;  // Flags of a fatbin entry: LZ4, zstd.
 
 /// The head of a fatbin of one entry.
@@ -30,113 +30,6 @@ struct FatbinHeader {
   uint64_t size = 0;
 };
 static_assert(sizeof(FatbinHeader) == 16);
-
-/// Options whose value is a number; those with pointers would be the guest's pointers.
-bool IsPlainOption(uint32_t option) {
-  switch (option) {
-    case CU_JIT_MAX_REGISTERS:
-    case CU_JIT_THREADS_PER_BLOCK:
-    case CU_JIT_OPTIMIZATION_LEVEL:
-    case CU_JIT_TARGET_FROM_CUCONTEXT:
-    case CU_JIT_TARGET:
-    case CU_JIT_FALLBACK_STRATEGY:
-    case CU_JIT_GENERATE_DEBUG_INFO:
-    case CU_JIT_LOG_VERBOSE:
-    case CU_JIT_GENERATE_LINE_INFO:
-    case CU_JIT_CACHE_MODE:
-    case CU_JIT_LTO:
-    case CU_JIT_FTZ:
-    case CU_JIT_PREC_DIV:
-    case CU_JIT_PREC_SQRT:
-    case CU_JIT_FMA:
-    case CU_JIT_POSITION_INDEPENDENT_CODE:
-    case CU_JIT_MIN_CTA_PER_SM:
-    case CU_JIT_MAX_THREADS_PER_BLOCK:
-    case CU_JIT_OVERRIDE_DIRECTIVE_VALUES:
-      return true;
-    default:
-      return false;
-  }
-}
-
-}  // namespace
-
-/// Options of a load or a link, with buffers for what the compiler says.
-class JitOptions {
- public:
-  JitOptions(const wire::ListView<cuda::JitOption>& given, uint32_t info_size, uint32_t error_size)
-      : info_(std::min(info_size, kMaxLog)), error_(std::min(error_size, kMaxLog)) {
-    given.ForEach([&](const cuda::JitOption& option) {
-      good_ = good_ && IsPlainOption(option.option);
-      Add(static_cast<CUjit_option>(option.option), option.value);
-    });
-    if (!info_.empty()) {
-      Add(CU_JIT_INFO_LOG_BUFFER, reinterpret_cast<uint64_t>(info_.data()));
-      Add(CU_JIT_INFO_LOG_BUFFER_SIZE_BYTES, info_.size());
-    }
-    if (!error_.empty()) {
-      Add(CU_JIT_ERROR_LOG_BUFFER, reinterpret_cast<uint64_t>(error_.data()));
-      Add(CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES, error_.size());
-    }
-  }
-  JitOptions(const JitOptions&) = delete;
-  JitOptions& operator=(const JitOptions&) = delete;
-
-  bool good() const { return good_; }
-  unsigned count() const { return static_cast<unsigned>(options_.size()); }
-  CUjit_option* options() { return options_.data(); }
-  void** values() { return values_.data(); }
-  std::string_view info() const { return Text(info_); }
-  std::string_view error() const { return Text(error_); }
-
- private:
-  void Add(CUjit_option option, uint64_t value) {
-    options_.push_back(option);
-    values_.push_back(reinterpret_cast<void*>(value));  // NOLINT(performance-no-int-to-ptr): how the driver wants it.
-  }
-  static std::string_view Text(const std::vector<char>& buffer) {
-    if (buffer.empty()) return {};  // Without a buffer there is no pointer that strnlen() may be given.
-    return {buffer.data(), ::strnlen(buffer.data(), buffer.size())};
-  }
-
-  bool good_ = true;
-  std::vector<char> info_, error_;
-  std::vector<CUjit_option> options_;
-  std::vector<void*> values_;
-};
-
-namespace {
-
-class Linker {
- public:
-  Linker(const DriverTable& driver, JitOptions* options) : driver_(driver) {
-    if (driver.cuLinkCreate == nullptr || driver.cuLinkAddData == nullptr || driver.cuLinkComplete == nullptr ||
-        driver.cuLinkDestroy == nullptr) {
-      return;
-    }
-    result_ = driver.cuLinkCreate(options->count(), options->options(), options->values(), &state_);
-  }
-  ~Linker() {
-    if (state_ != nullptr) (void)driver_.cuLinkDestroy(state_);
-  }
-  Linker(const Linker&) = delete;
-  Linker& operator=(const Linker&) = delete;
-
-  void Add(CUjitInputType type, std::vector<std::byte>& image, const std::string& name) {
-    if (result_ != CUDA_SUCCESS) return;
-    result_ = driver_.cuLinkAddData(state_, type, image.data(), image.size(), name.c_str(), 0, nullptr, nullptr);
-  }
-  /// The image belongs to the linker.
-  CUresult Complete(void** image, size_t* size) {
-    if (result_ == CUDA_SUCCESS) result_ = driver_.cuLinkComplete(state_, image, size);
-    return result_;
-  }
-
- private:
-  const DriverTable& driver_;
-  CUlinkState state_ = nullptr;
-  CUresult result_ = CUDA_ERROR_NOT_SUPPORTED;
-};
 
 /// What a KernelInfo views.
 struct KernelText {
@@ -162,18 +55,6 @@ uint64_t ParameterBytes(const std::vector<uint32_t>& offsets, const std::vector<
 }
 
 }  // namespace
-
-/// Images as a driver takes them.
-struct CudaBackend::Assembled {
-  struct Part {
-    std::vector<std::byte> bytes;
-    CUjitInputType type = CU_JIT_INPUT_PTX;
-    Image stored;
-    bool is_ptx = false;
-  };
-  std::vector<Part> parts;
-  std::string hash;  ///< Stands for all of them.
-};
 
 CUdevice CudaBackend::AnyDevice() const { return devices_.empty() ? 0 : devices_.front(); }
 
@@ -381,10 +262,16 @@ void CudaBackend::Hand(wire::Id id, Module module) {
 
 void CudaBackend::AdoptLoaded() {
   std::vector<std::pair<wire::Id, Module>> loaded;
+  std::vector<std::pair<wire::Sha256Digest, std::vector<std::byte>>> linked;
   {
     const std::lock_guard<std::mutex> lock(loaded_mutex_);
     loaded.swap(loaded_);
+    linked.swap(linked_);
     has_loaded_.store(false, std::memory_order_relaxed);
+  }
+  for (auto& [hash, bytes] : linked) {
+    const wire::Status stored = images_->Put(hash, std::move(bytes));
+    if (!stored.ok()) Log("warn", "a linked image cannot be kept: " + stored.text());
   }
   for (auto& [id, module] : loaded) {
     Module* loading = objects_->Table<Module>().Find(id);
@@ -605,68 +492,6 @@ int32_t CudaBackend::SetFunctionAttribute(const cuda::Call& call, const cuda::Se
       call,
       driver_.cuKernelSetAttribute(attribute, message.value, reinterpret_cast<CUkernel>(function->native), device),
       message.context);
-}
-
-int32_t CudaBackend::LinkImages(const cuda::Call& call, const cuda::LinkImages& message) {
-  cuda::LinkResult reply;
-  const auto fail = [&](int32_t status) {
-    const std::string text = std::exchange(reason_, {});
-    if (!text.empty()) Log("info", "images cannot be linked: " + text);
-    reply.status = status;
-    if (reply.error_log.empty()) reply.error_log = text;
-    Reply(call, reply);
-    return 0;
-  };
-  int32_t status = 0;
-  if (Enter(message.context, &status) == nullptr) return fail(status);
-  struct Input {
-    CUjitInputType type = CU_JIT_INPUT_PTX;
-    std::string name;
-    Assembled assembled;
-  };
-  std::vector<Input> inputs;
-  std::vector<uint32_t> missing;
-  uint32_t index = 0;
-  message.inputs.ForEach([&](const cuda::LinkInput& from) {
-    if (status != 0) return;
-    Input& input = inputs.emplace_back();
-    input.type = static_cast<CUjitInputType>(from.type);
-    input.name = from.name;
-    status = Assemble(from.entries, &input.assembled, index, &missing);
-    index += from.entries.size();
-  });
-  if (status != 0) return fail(status);
-  if (!missing.empty()) {
-    reply.missing = wire::ArrayView<uint32_t>(missing.data(), missing.size());
-    Reply(call, reply);
-    return 0;
-  }
-  JitOptions options(message.options, message.info_log_size, message.error_log_size);
-  if (!options.good()) return fail(Explain(CUDA_ERROR_INVALID_VALUE, "an option for the linker is not known"));
-  Linker linker(driver_, &options);
-  for (Input& input : inputs) {
-    for (Assembled::Part& part : input.assembled.parts) {
-      const bool plain = part.type != CU_JIT_INPUT_FATBINARY;
-      linker.Add(plain ? input.type : part.type, part.bytes, input.name);
-    }
-  }
-  void* image = nullptr;
-  size_t size = 0;
-  const CUresult result = linker.Complete(&image, &size);
-  reply.info_log = options.info();
-  reply.error_log = options.error();
-  if (result != CUDA_SUCCESS) {
-    Note(message.context, result);
-    return fail(result);
-  }
-  std::vector<std::byte> bytes(static_cast<std::byte*>(image), static_cast<std::byte*>(image) + size);
-  reply.hash = wire::Sha256Of(bytes);
-  reply.size = size;
-  if (const wire::Status stored = images_->Put(reply.hash, std::move(bytes)); !stored.ok()) {
-    return fail(Explain(CUDA_ERROR_OUT_OF_MEMORY, stored.text()));
-  }
-  Reply(call, reply);
-  return 0;
 }
 
 int32_t CudaBackend::DownloadImage(const cuda::Call& call, const cuda::DownloadImage& message) {
