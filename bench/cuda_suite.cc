@@ -126,7 +126,9 @@ class Suite {
         progress_("the bare " + std::string(TransportName(transport)) + " transport");
         auto raw = MeasureRaw(transport, /*through_channel=*/false, options_.quick);
         if (!raw.ok()) return raw.status();
-        results_.raw[transport] = {raw->rtt_p50_us, raw->bulk_gib_s};
+        auto parked = MeasureParkedRoundTrip(transport, options_.quick);
+        if (!parked.ok()) return parked.status();
+        results_.raw[transport] = {raw->rtt_p50_us, raw->bulk_gib_s, *parked};
       }
     }
     if (Status s = MakeSides(); !s.ok()) return s;

@@ -9,9 +9,11 @@
 #include <array>
 #include <chrono>
 #include <cstdint>
+#include <cstring>
 #include <functional>
 #include <memory>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "bench/raw_stream.h"
@@ -32,6 +34,9 @@ constexpr size_t kMessage = 1u << 20;
 constexpr size_t kRecordsPerBatch = 100'000;
 constexpr size_t kMessagesPerBatch = 64;
 constexpr size_t kDone = 8;  ///< Bytes with which the child says that a batch has arrived.
+
+/// Far longer than anybody spins.
+constexpr std::chrono::milliseconds kSleep{4};
 
 struct Amounts {
   size_t pings;
@@ -122,7 +127,44 @@ Status InTwoProcesses(Transport transport, bool through_channel, SocketUse use,
   return status;
 }
 
+/// Answers `count` pings when the other end sleeps, each with the nanoseconds that it took its time.
+bool EchoLater(RawStream& stream, size_t count) {
+  std::array<std::byte, kPing> ping;
+  for (size_t i = 0; i < count; ++i) {
+    if (!stream.Read(ping)) return false;
+    const Clock::time_point start = Clock::now();
+    std::this_thread::sleep_for(kSleep);
+    const int64_t nanoseconds = (Clock::now() - start) / std::chrono::nanoseconds(1);
+    std::memcpy(ping.data(), &nanoseconds, sizeof(nanoseconds));
+    if (!stream.Write(ping)) return false;
+  }
+  return true;
+}
+
 }  // namespace
+
+Result<double> MeasureParkedRoundTrip(Transport transport, bool quick) {
+  const size_t count = quick ? 15 : 60;
+  std::vector<double> micros;
+  const Status status = InTwoProcesses(
+      transport, /*through_channel=*/true, SocketUse::kCommand,
+      [&](RawStream& stream) { return EchoLater(stream, count); },
+      [&](RawStream& stream) -> Status {
+        std::array<std::byte, kPing> ping{};
+        for (size_t i = 0; i < count; ++i) {
+          std::this_thread::sleep_for(kSleep);
+          const Clock::time_point start = Clock::now();
+          if (!stream.Write(ping) || !stream.Read(ping)) return Status(Code::kClosed, "the echoing process is gone");
+          const Clock::duration all = Clock::now() - start;
+          int64_t away = 0;
+          std::memcpy(&away, ping.data(), sizeof(away));
+          micros.push_back((Seconds(all) - static_cast<double>(away) * 1e-9) * 1e6);
+        }
+        return {};
+      });
+  if (!status.ok()) return status;
+  return Percentile(micros, 0.5);
+}
 
 Result<RawResult> MeasureRaw(Transport transport, bool through_channel, bool quick) {
   const Amounts& amounts = quick ? kQuick : kFull;

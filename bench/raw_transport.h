@@ -25,6 +25,11 @@ struct RawResult {
 /// measure before starting them all the same, because they take the cores.
 wire::Result<RawResult> MeasureRaw(wire::Transport transport, bool through_channel, bool quick);
 
+/// Microseconds, median: 64 bytes there and 64 back where both ends have long slept, as they do around work of some
+/// milliseconds, when nobody may spin: the time from one's write to the other's read, there and back, through
+/// wire::Channel. What the other end does in between is not counted. Takes less than a second.
+wire::Result<double> MeasureParkedRoundTrip(wire::Transport transport, bool quick);
+
 }  // namespace hawser::bench
 
 #endif  // HAWSER_BENCH_RAW_TRANSPORT_H_

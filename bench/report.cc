@@ -67,8 +67,8 @@ void AppendAligned(std::string& out, const std::vector<std::array<std::string, N
 }
 
 std::string RawText(const RawTransport& raw) {
-  return "64-byte round trip " + Quantity(raw.round_trip_us, "us") + ", one way " +
-         Quantity(raw.one_way_gib_s, "GiB/s");
+  return "64-byte round trip " + Quantity(raw.round_trip_us, "us") + ", between sleeping ends " +
+         Quantity(raw.parked_round_trip_us, "us") + ", one way " + Quantity(raw.one_way_gib_s, "GiB/s");
 }
 
 template <size_t N>
@@ -144,6 +144,7 @@ json ReportJson(const OpenClResults& results) {
   json raw = json::object();
   for (const auto& [transport, value] : results.raw) {
     raw[std::string(TransportName(transport))] = {{"round_trip_us", value.round_trip_us},
+                                                  {"parked_round_trip_us", value.parked_round_trip_us},
                                                   {"one_way_gib_s", value.one_way_gib_s}};
   }
   json transports = json::array();
@@ -173,7 +174,10 @@ std::string ReportMarkdown(const OpenClResults& results) {
   std::string out;
   out += "Measured on " + results.date.substr(0, 10) + " on " + MachineText(results.machine) +
          ". Device: " + results.device + " (" + results.device_version + "), the same on both sides. Medians of " +
-         std::to_string(results.rounds) + " interleaved rounds.\n\n";
+         std::to_string(results.rounds) +
+         " interleaved rounds; ratios are medians of the ratios of neighbouring measurements, because machines change "
+         "their "
+         "speed.\n\n";
   out += "```\n" + results.command + "\n```\n";
   if (!results.note.empty()) out += "\nNote: " + results.note + ".\n";
   for (const Transport transport : results.transports) {

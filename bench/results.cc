@@ -14,6 +14,8 @@
 namespace hawser::bench {
 namespace {
 
+using wire::Transport;
+
 std::string ValueOf(const std::string& path, const std::string& key, char separator) {
   std::ifstream file(path);
   for (std::string line; std::getline(file, line);) {
@@ -51,15 +53,43 @@ const Row* OpenClResults::Find(const std::string& id) const {
   return nullptr;
 }
 
+namespace {
+
+bool InPairs(const Row& row, const RemoteValue& value) {
+  return row.native_rounds.size() == value.rounds.size() && value.rounds.size() >= 3;
+}
+
+double MedianRatio(const Row& row, const RemoteValue& value) {
+  std::vector<double> ratios;
+  for (size_t i = 0; i < value.rounds.size(); ++i) {
+    if (row.native_rounds[i] > 0) ratios.push_back(value.rounds[i] / row.native_rounds[i]);
+  }
+  return Median(ratios);
+}
+
+bool MostPairsMeet(const Row& row, const RemoteValue& value, Transport transport, const RawTransport* raw) {
+  size_t met = 0;
+  for (size_t i = 0; i < value.rounds.size(); ++i) {
+    const auto target = TargetFor(row.spec.id, transport, row.native_rounds[i], value.rounds[i], raw);
+    if (target && target->met) ++met;
+  }
+  return 2 * met >= value.rounds.size();
+}
+
+}  // namespace
+
 void Finish(OpenClResults& results) {
   for (Row& row : results.rows) {
     if (!row.native_rounds.empty()) row.native = Median(row.native_rounds);
     for (auto& [transport, value] : row.remote) {
       value.median = Median(value.rounds);
+      const auto found = results.raw.find(transport);
+      const RawTransport* raw = found == results.raw.end() ? nullptr : &found->second;
       if (row.native && *row.native > 0) value.ratio = value.median / *row.native;
-      const auto raw = results.raw.find(transport);
-      value.target = TargetFor(row.spec.id, transport, row.native, value.median,
-                               raw == results.raw.end() ? nullptr : &raw->second);
+      value.target = TargetFor(row.spec.id, transport, row.native, value.median, raw);
+      if (!row.native || !InPairs(row, value)) continue;
+      if (*row.native > 0) value.ratio = MedianRatio(row, value);
+      if (value.target) value.target->met = MostPairsMeet(row, value, transport, raw);
     }
   }
 }

@@ -28,6 +28,8 @@ struct RowSpec {
 struct RawTransport {
   double round_trip_us = 0;  ///< Median, 64 bytes each way.
   double one_way_gib_s = 0;  ///< A plain stream of large blocks.
+  /// As round_trip_us, but both ends have long slept (MeasureParkedRoundTrip).
+  double parked_round_trip_us = 0;
 };
 
 /// What was asked of this row, and whether it was reached.
@@ -41,7 +43,9 @@ struct Target {
 struct RemoteValue {
   std::vector<double> rounds;
   double median = 0;
-  std::optional<double> ratio;  ///< remote / native, of the medians.
+  /// remote / native: of the medians, or where each remote value has a native one that was measured beside it, the
+  /// median of those pairs' ratios: a machine that changes its speed in the middle changes both.
+  std::optional<double> ratio;
   std::optional<Target> target;
 };
 
@@ -82,7 +86,8 @@ struct OpenClResults {
   const Row* Find(const std::string& id) const;
 };
 
-/// Fills medians, ratios and targets from the rounds.
+/// Fills medians, ratios and targets from the rounds. Where values come in pairs (RemoteValue::ratio), a target is met
+/// when at least half of the pairs meet it, which is to say that the median of the differences does.
 void Finish(OpenClResults& results);
 
 }  // namespace hawser::bench
