@@ -32,7 +32,7 @@ bool Extent(const End& end, const CUDA_MEMCPY3D& copy, uint64_t* first, uint64_t
 }
 
 /// Fills in what may be left out, checks the rest.
-CUresult CheckLinear(const CUDA_MEMCPY3D& copy, End* end, bool* pageable) {
+CUresult CheckLinear(const CUDA_MEMCPY3D& copy, bool destination, End* end, bool* pageable) {
   const uint64_t row = copy.WidthInBytes + end->x;
   if (row < end->x) return CUDA_ERROR_INVALID_VALUE;
   if (end->pitch == 0 && copy.Height == 1 && end->y == 0) end->pitch = row;
@@ -45,7 +45,7 @@ CUresult CheckLinear(const CUDA_MEMCPY3D& copy, End* end, bool* pageable) {
     return CUDA_ERROR_INVALID_VALUE;
   }
   const Driver& driver = *GetDriver();
-  if (driver.memory.Covers(first, bytes)) {
+  if (destination ? driver.memory.CoversForWriting(first, bytes) : driver.memory.Covers(first, bytes)) {
     *pageable = false;
     return CUDA_SUCCESS;
   }
@@ -88,7 +88,7 @@ CUresult BuildCopy(const CUDA_MEMCPY3D& copy, CopyWork* work) {
   } else {
     result = from.type < CU_MEMORYTYPE_HOST || from.type > CU_MEMORYTYPE_UNIFIED
                  ? CUDA_ERROR_INVALID_VALUE
-                 : CheckLinear(c, &from, &work->pageable_source);
+                 : CheckLinear(c, false, &from, &work->pageable_source);
     c.srcPitch = from.pitch;
     c.srcHeight = from.height;
   }
@@ -98,7 +98,7 @@ CUresult BuildCopy(const CUDA_MEMCPY3D& copy, CopyWork* work) {
   } else {
     result = to.type < CU_MEMORYTYPE_HOST || to.type > CU_MEMORYTYPE_UNIFIED
                  ? CUDA_ERROR_INVALID_VALUE
-                 : CheckLinear(c, &to, &work->pageable_target);
+                 : CheckLinear(c, true, &to, &work->pageable_target);
     c.dstPitch = to.pitch;
     c.dstHeight = to.height;
   }
@@ -134,7 +134,7 @@ CUresult BuildMemset(const CUDA_MEMSET_NODE_PARAMS& set, MemsetWork* work) {
   if (!MultiplyAdd(s.width, s.elementSize, 0, &row)) return CUDA_ERROR_INVALID_VALUE;
   if (s.height > 1 && (s.pitch < row || s.pitch % s.elementSize != 0)) return CUDA_ERROR_INVALID_VALUE;
   if (!MultiplyAdd(s.height - 1, s.pitch, row, &bytes)) return CUDA_ERROR_INVALID_VALUE;
-  return GetDriver()->memory.Covers(s.dst, bytes) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+  return GetDriver()->memory.CoversForWriting(s.dst, bytes) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }
 
 CUDA_MEMCPY3D Widen(const CUDA_MEMCPY2D& copy) {

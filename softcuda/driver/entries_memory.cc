@@ -80,8 +80,11 @@ CUresult PointerAttribute(const Allocation& a, CUdeviceptr address, CUpointer_at
       return give(a.kind == MemoryKind::kPool ? a.owner : uint64_t{0});
     case CU_POINTER_ATTRIBUTE_MEMORY_BLOCK_ID:
       return give(static_cast<unsigned long long>(a.owner != 0 ? a.owner : a.id));
-    case CU_POINTER_ATTRIBUTE_ALLOWED_HANDLE_TYPES:
-      return give(static_cast<unsigned long long>(0));
+    case CU_POINTER_ATTRIBUTE_ALLOWED_HANDLE_TYPES: {
+      CUmemAllocationProp properties{};
+      if (a.kind == MemoryKind::kMapped) (void)GetDriver()->virtual_memory.Properties(a.owner, &properties);
+      return give(static_cast<unsigned long long>(properties.requestedHandleTypes));
+    }
     case CU_POINTER_ATTRIBUTE_IS_LEGACY_CUDA_IPC_CAPABLE:
       return give(static_cast<unsigned>(a.kind == MemoryKind::kDevice && SharedFile::Possible() ? 1 : 0));
     case CU_POINTER_ATTRIBUTE_IS_GPU_DIRECT_RDMA_CAPABLE:

@@ -66,11 +66,13 @@ bool GoodOperation(const CUstreamBatchMemOpParams& op) {
   const MemoryMap& memory = GetDriver()->memory;
   switch (op.operation) {
     case CU_STREAM_MEM_OP_WAIT_VALUE_32:
-    case CU_STREAM_MEM_OP_WRITE_VALUE_32:
       return op.waitValue.address % 4 == 0 && memory.Covers(op.waitValue.address, 4);
+    case CU_STREAM_MEM_OP_WRITE_VALUE_32:
+      return op.waitValue.address % 4 == 0 && memory.CoversForWriting(op.waitValue.address, 4);
     case CU_STREAM_MEM_OP_WAIT_VALUE_64:
-    case CU_STREAM_MEM_OP_WRITE_VALUE_64:
       return op.waitValue.address % 8 == 0 && memory.Covers(op.waitValue.address, 8);
+    case CU_STREAM_MEM_OP_WRITE_VALUE_64:
+      return op.waitValue.address % 8 == 0 && memory.CoversForWriting(op.waitValue.address, 8);
     case CU_STREAM_MEM_OP_BARRIER:
     case CU_STREAM_MEM_OP_FLUSH_REMOTE_WRITES:
       return true;

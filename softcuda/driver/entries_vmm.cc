@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Entry points: virtual memory management.
+#include <climits>
+#include <cstring>
+
 #include "softcuda/driver/entry.h"
 #include "softcuda/driver/virtual_memory.h"
 
@@ -12,7 +15,8 @@ CUresult CheckProperties(const CUmemAllocationProp* properties, Device** device)
   HAWSER_TRY(GetReady(&driver));
   if (properties == nullptr || properties->type != CU_MEM_ALLOCATION_TYPE_PINNED) return CUDA_ERROR_INVALID_VALUE;
   if (properties->location.type != CU_MEM_LOCATION_TYPE_DEVICE) return CUDA_ERROR_NOT_SUPPORTED;
-  if (properties->requestedHandleTypes != CU_MEM_HANDLE_TYPE_NONE) return CUDA_ERROR_NOT_SUPPORTED;
+  constexpr unsigned kKnown = CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR;
+  if ((static_cast<unsigned>(properties->requestedHandleTypes) & ~kKnown) != 0) return CUDA_ERROR_NOT_SUPPORTED;
   return GetDevice(properties->location.id, device);
 }
 
@@ -130,9 +134,31 @@ CUresult CUDAAPI cuMemGetAllocationPropertiesFromHandle(CUmemAllocationProp* pro
   return driver->virtual_memory.Properties(handle, properties);
 }
 
-CUresult CUDAAPI cuMemExportToShareableHandle(void*, CUmemGenericAllocationHandle, CUmemAllocationHandleType,
-                                              unsigned long long) {
-  return CUDA_ERROR_NOT_SUPPORTED;  // Memory of one process.
+CUresult CUDAAPI cuMemExportToShareableHandle(void* to, CUmemGenericAllocationHandle handle,
+                                              CUmemAllocationHandleType type, unsigned long long flags) {
+  Driver* driver = nullptr;
+  HAWSER_TRY(GetReady(&driver));
+  if (to == nullptr || flags != 0) return CUDA_ERROR_INVALID_VALUE;
+  if (type != CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR) return CUDA_ERROR_NOT_SUPPORTED;
+  int descriptor = -1;
+  HAWSER_TRY(driver->virtual_memory.Export(handle, &descriptor));
+  std::memcpy(to, &descriptor, sizeof(descriptor));
+  return CUDA_SUCCESS;
+}
+
+CUresult CUDAAPI cuMemImportFromShareableHandle(CUmemGenericAllocationHandle* handle, void* from,
+                                                CUmemAllocationHandleType type) {
+  Driver* driver = nullptr;
+  HAWSER_TRY(GetReady(&driver));
+  if (handle == nullptr) return CUDA_ERROR_INVALID_VALUE;
+  if (type != CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR) return CUDA_ERROR_NOT_SUPPORTED;
+  // The descriptor itself, in place of a pointer.
+  const auto value = reinterpret_cast<uintptr_t>(from);
+  if (value > INT_MAX) return CUDA_ERROR_INVALID_VALUE;
+  uint64_t found = 0;
+  HAWSER_TRY(driver->virtual_memory.Import(static_cast<int>(value), &found));
+  *handle = found;
+  return CUDA_SUCCESS;
 }
 
 }  // extern "C"

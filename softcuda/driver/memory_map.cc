@@ -44,13 +44,14 @@ AllocationPtr MemoryMap::Find(uint64_t address) const {
   return address < before->end() ? before : nullptr;
 }
 
-bool MemoryMap::Covers(uint64_t address, uint64_t size) const {
+bool MemoryMap::Covers(uint64_t address, uint64_t size, bool writing) const {
   const std::shared_lock lock(mutex_);
   while (size != 0) {
     auto next = by_begin_.upper_bound(address);
     if (next == by_begin_.begin()) return false;
-    const uint64_t end = std::prev(next)->second->end();
-    if (address >= end) return false;
+    const Allocation& allocation = *std::prev(next)->second;
+    const uint64_t end = allocation.end();
+    if (address >= end || (writing && !allocation.writable)) return false;
     if (size <= end - address) return true;
     size -= end - address;
     address = end;

@@ -63,7 +63,9 @@ class MemoryMap {
   /// The one that holds `address`; null when there is none.
   AllocationPtr Find(uint64_t address) const;
   /// True when all of the bytes are live; they may lie in neighbouring allocations.
-  bool Covers(uint64_t address, uint64_t size) const;
+  bool Covers(uint64_t address, uint64_t size) const { return Covers(address, size, false); }
+  /// The same, and all may be written.
+  bool CoversForWriting(uint64_t address, uint64_t size) const { return Covers(address, size, true); }
   /// True when any of the bytes is live.
   bool Touches(uint64_t address, uint64_t size) const;
   /// All for which `predicate` holds.
@@ -73,6 +75,7 @@ class MemoryMap {
 
  private:
   bool TouchesLocked(uint64_t address, uint64_t size) const;
+  bool Covers(uint64_t address, uint64_t size, bool writing) const;
 
   mutable std::shared_mutex mutex_;
   std::map<uint64_t, AllocationPtr> by_begin_;

@@ -46,6 +46,12 @@ bool SharedFile::Create(const char* name, uint64_t size) {
   return false;
 }
 
+bool SharedFile::Duplicate(int fd) {
+  Close();
+  fd_ = ::fcntl(fd, F_DUPFD_CLOEXEC, 0);
+  return fd_ >= 0;
+}
+
 CUresult SharedFile::Describe(SharedHandle::Kind kind, uint64_t size, int device, SharedHandle* handle) const {
   struct stat found {};
   if (!Possible()) return CUDA_ERROR_NOT_SUPPORTED;

@@ -46,6 +46,8 @@ class SharedFile {
   CUresult Open(const SharedHandle& handle, SharedHandle::Kind kind);
   /// What others open it with. Only for a file that this process made.
   CUresult Describe(SharedHandle::Kind kind, uint64_t size, int device, SharedHandle* handle) const;
+  /// A descriptor of its own of what `fd` is. False: the system gives none.
+  bool Duplicate(int fd);
   void Close();
 
   bool valid() const { return fd_ >= 0; }

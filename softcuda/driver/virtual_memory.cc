@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "softcuda/driver/virtual_memory.h"
 
+#include <fcntl.h>
 #include <sys/mman.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <iterator>
 
+#include "softcuda/driver/chunk_file.h"
 #include "softcuda/driver/driver.h"
 
 namespace hawser::soft {
@@ -17,8 +18,7 @@ bool Granular(uint64_t value) { return value % VirtualMemory::kGranularity == 0;
 }  // namespace
 
 Chunk::~Chunk() {
-  if (file >= 0) ::close(file);
-  if (device != nullptr) device->Discharge(size);
+  if (charged) device->Discharge(size);
 }
 
 CUresult VirtualMemory::Reserve(uint64_t size, uint64_t alignment, uint64_t hint, uint64_t* address) {
@@ -46,10 +46,13 @@ CUresult VirtualMemory::Create(Device* device, uint64_t size, const CUmemAllocat
   if (!device->Charge(size)) return CUDA_ERROR_OUT_OF_MEMORY;
   auto chunk = std::make_shared<Chunk>();
   chunk->device = device;
+  chunk->charged = true;
   chunk->size = size;
   chunk->properties = properties;
-  chunk->file = ::memfd_create("hawser-soft-chunk", MFD_CLOEXEC);
-  if (chunk->file < 0 || ::ftruncate(chunk->file, static_cast<off_t>(size)) != 0) return CUDA_ERROR_OUT_OF_MEMORY;
+  const bool made = properties.requestedHandleTypes != CU_MEM_HANDLE_TYPE_NONE
+                        ? CreateChunkFile({size, device->ordinal()}, &chunk->file)
+                        : chunk->file.Create("hawser-soft-chunk", size);
+  if (!made) return CUDA_ERROR_OUT_OF_MEMORY;
   chunk->handle = NextHandle();
   *handle = chunk->handle;
   const std::lock_guard lock(mutex_);
@@ -141,7 +144,7 @@ CUresult VirtualMemory::SetAccess(uint64_t address, uint64_t size, CUmemAccess_f
     if (flags == CU_MEM_ACCESS_FLAGS_PROT_NONE) continue;
     const bool writable = flags == CU_MEM_ACCESS_FLAGS_PROT_READWRITE;
     const int protection = writable ? PROT_READ | PROT_WRITE : PROT_READ;
-    if (!AddressRange::CommitFile(at->first, mapping.size, mapping.chunk->file, mapping.offset, protection)) {
+    if (!AddressRange::CommitFile(at->first, mapping.size, mapping.chunk->file.fd(), mapping.offset, protection)) {
       mapping.access = CU_MEM_ACCESS_FLAGS_PROT_NONE;
       return CUDA_ERROR_OUT_OF_MEMORY;
     }
@@ -185,6 +188,37 @@ CUresult VirtualMemory::Properties(uint64_t handle, CUmemAllocationProp* propert
   const auto found = chunks_.find(handle);
   if (found == chunks_.end()) return CUDA_ERROR_INVALID_VALUE;
   *properties = found->second->properties;
+  return CUDA_SUCCESS;
+}
+
+CUresult VirtualMemory::Export(uint64_t handle, int* descriptor) {
+  const std::lock_guard lock(mutex_);
+  const auto found = chunks_.find(handle);
+  if (found == chunks_.end() || found->second->references == 0) return CUDA_ERROR_INVALID_VALUE;
+  if (found->second->properties.requestedHandleTypes == CU_MEM_HANDLE_TYPE_NONE) return CUDA_ERROR_INVALID_VALUE;
+  const int given = ::fcntl(found->second->file.fd(), F_DUPFD_CLOEXEC, 0);
+  if (given < 0) return CUDA_ERROR_OPERATING_SYSTEM;
+  *descriptor = given;
+  return CUDA_SUCCESS;
+}
+
+CUresult VirtualMemory::Import(int descriptor, uint64_t* handle) {
+  auto chunk = std::make_shared<Chunk>();
+  ChunkFacts facts;
+  if (const CUresult result = OpenChunkFile(descriptor, &chunk->file, &facts); result != CUDA_SUCCESS) return result;
+  if (!Granular(facts.size)) return CUDA_ERROR_INVALID_VALUE;
+  chunk->device = GetDriver()->FindDevice(facts.device);
+  // This process has no such device, or one that is smaller.
+  if (chunk->device == nullptr || facts.size > chunk->device->capacity()) return CUDA_ERROR_NOT_SUPPORTED;
+  chunk->size = facts.size;
+  chunk->properties.type = CU_MEM_ALLOCATION_TYPE_PINNED;
+  chunk->properties.requestedHandleTypes = CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR;
+  chunk->properties.location.type = CU_MEM_LOCATION_TYPE_DEVICE;
+  chunk->properties.location.id = facts.device;
+  chunk->handle = NextHandle();
+  *handle = chunk->handle;
+  const std::lock_guard lock(mutex_);
+  chunks_[chunk->handle] = std::move(chunk);
   return CUDA_SUCCESS;
 }
 

@@ -3,6 +3,10 @@
 // device's: whole chunks at granular addresses, mapped memory is out of reach until access is given, and is unmapped as
 // it was mapped.
 //
+// Chunks that were created with CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR may be given to other processes. A chunk
+// counts against the capacity of its device in the process that created it, for as long as that has it: capacity is
+// each process's own, and what it has from others is counted there, as with cuIpcOpenMemHandle.
+//
 // Source: CUDA driver API, "Virtual Memory Management". Threads: any; one lock, taken before the memory map's.
 #ifndef HAWSER_SOFTCUDA_DRIVER_VIRTUAL_MEMORY_H_
 #define HAWSER_SOFTCUDA_DRIVER_VIRTUAL_MEMORY_H_
@@ -15,6 +19,7 @@
 #include <mutex>
 
 #include "softcuda/driver/device.h"
+#include "softcuda/driver/shared_file.h"
 
 namespace hawser::soft {
 
@@ -22,10 +27,12 @@ namespace hawser::soft {
 struct Chunk {
   uint64_t handle = 0;
   Device* device = nullptr;
+  bool charged = false;  ///< Counts against the device's capacity.
   uint64_t size = 0;
-  int file = -1;
+  SharedFile file;
   CUmemAllocationProp properties{};
-  unsigned references = 1;  ///< Of the program: cuMemCreate, cuMemRetainAllocationHandle. Guarded by the manager.
+  unsigned references =
+      1;  ///< Of the program: cuMemCreate, cuMemRetainAllocationHandle, imports. Guarded by the manager.
 
   Chunk() = default;
   ~Chunk();
@@ -48,6 +55,10 @@ class VirtualMemory {
   CUresult GetAccess(uint64_t address, CUmemAccess_flags* flags);
   CUresult Retain(uint64_t address, uint64_t* handle);
   CUresult Properties(uint64_t handle, CUmemAllocationProp* properties);
+  /// A new descriptor of the chunk's file, the caller's. CUDA_ERROR_INVALID_VALUE: it was not created to be given away.
+  CUresult Export(uint64_t handle, int* descriptor);
+  /// The chunk that a descriptor stands for, which stays the caller's; a handle of its own each time.
+  CUresult Import(int descriptor, uint64_t* handle);
 
  private:
   struct Mapping {

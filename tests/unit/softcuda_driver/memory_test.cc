@@ -288,14 +288,23 @@ TEST_F(SoftVirtualMemory, NeighbouringChunksAreOneRangeForCopies) {
   EXPECT_CUDA(CUDA_SUCCESS, cuMemAddressFree(range, 2 * kChunk));
 }
 
-TEST_F(SoftVirtualMemory, RefusesToShareWithOtherProcesses) {
-  CUmemAllocationProp properties = Properties();
-  properties.requestedHandleTypes = CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR;
-  CUmemGenericAllocationHandle handle = 0;
-  EXPECT_CUDA(CUDA_ERROR_NOT_SUPPORTED, cuMemCreate(&handle, kChunk, &properties, 0));
-  int file = -1;
-  EXPECT_CUDA(CUDA_ERROR_NOT_SUPPORTED,
-              cuMemExportToShareableHandle(&file, Chunk(kChunk), CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 0));
+TEST_F(SoftVirtualMemory, MemoryThatMayOnlyBeReadIsNotWritten) {
+  CUdeviceptr range = 0;
+  ASSERT_CUDA(CUDA_SUCCESS, cuMemAddressReserve(&range, kChunk, 0, 0, 0));
+  const CUmemGenericAllocationHandle chunk = Chunk(kChunk);
+  ASSERT_CUDA(CUDA_SUCCESS, cuMemMap(range, kChunk, 0, chunk, 0));
+  ASSERT_CUDA(CUDA_SUCCESS, Access(range, kChunk, CU_MEM_ACCESS_FLAGS_PROT_READ));
+  const CUdeviceptr other = Alloc(64);
+  const uint32_t value = 5;
+  EXPECT_CUDA(CUDA_ERROR_INVALID_VALUE, cuMemsetD32(range, value, 1));
+  EXPECT_CUDA(CUDA_ERROR_INVALID_VALUE, cuMemcpyHtoD(range, &value, 4));
+  EXPECT_CUDA(CUDA_ERROR_INVALID_VALUE, cuMemcpyDtoD(range, other, 4));
+  EXPECT_CUDA(CUDA_ERROR_INVALID_VALUE, cuStreamWriteValue32(nullptr, range, value, 0));
+  EXPECT_CUDA(CUDA_SUCCESS, cuMemcpyDtoD(other, range, 4));
+  EXPECT_EQ(Read(range), 0U);
+  EXPECT_CUDA(CUDA_SUCCESS, cuMemUnmap(range, kChunk));
+  EXPECT_CUDA(CUDA_SUCCESS, cuMemRelease(chunk));
+  EXPECT_CUDA(CUDA_SUCCESS, cuMemAddressFree(range, kChunk));
 }
 
 class SoftArray : public ContextTest {};
