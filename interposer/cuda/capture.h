@@ -26,6 +26,7 @@ struct Capture {
   CUstreamCaptureMode mode = CU_STREAM_CAPTURE_MODE_GLOBAL;
   std::thread::id thread;
   CUgraph graph = nullptr;
+  bool into_existing = false;  ///< The graph was there before, and stays.
   std::atomic<bool> broken{false};
   std::atomic<bool> ended{false};
 };

@@ -66,7 +66,9 @@ CUresult CUDAAPI cuStreamBeginCaptureToGraph(CUstream handle, CUgraph graph, con
   message.graph = graph->id;
   message.dependencies = wire::ArrayView<wire::Id>(ids.data(), ids.size());
   if (const CUresult error = AskStatus(command.session(), message); error != CUDA_SUCCESS) return error;
-  Captures::Get().Begin(NewCapture(command.stream(), mode, graph));
+  std::shared_ptr<Capture> capture = NewCapture(command.stream(), mode, graph);
+  capture->into_existing = true;
+  Captures::Get().Begin(std::move(capture));
   return CUDA_SUCCESS;
 }
 
@@ -75,8 +77,9 @@ CUresult CUDAAPI cuStreamEndCapture(CUstream handle, CUgraph* result) {
   if (const CUresult error = command.Begin(handle); error != CUDA_SUCCESS) return error;
   const std::shared_ptr<Capture> capture = Captures::Of(command.stream());
   if (capture == nullptr) return CUDA_ERROR_ILLEGAL_STATE;
-  if (result == nullptr) return CUDA_ERROR_INVALID_VALUE;
-  *result = nullptr;
+  // Whoever gave the graph need not ask for it.
+  if (result == nullptr && !capture->into_existing) return CUDA_ERROR_INVALID_VALUE;
+  if (result != nullptr) *result = nullptr;
   if (capture->origin != command.stream()) {
     capture->broken.store(true);
     return CUDA_ERROR_STREAM_CAPTURE_UNMATCHED;
@@ -90,14 +93,14 @@ CUresult CUDAAPI cuStreamEndCapture(CUstream handle, CUgraph* result) {
   Captures::Get().End(capture);
   if (error == CUDA_SUCCESS && capture->broken.load()) error = CUDA_ERROR_STREAM_CAPTURE_INVALIDATED;
   if (error == CUDA_SUCCESS) error = TakePending(command.context());
-  if (error != CUDA_SUCCESS) {
+  if (error != CUDA_SUCCESS && !capture->into_existing) {
     cuda::Release release;
     release.object = capture->graph->id;
     command.session()->Send(release);
     ForgetGraph(capture->graph);
-    return error;
   }
-  *result = capture->graph;
+  if (error != CUDA_SUCCESS) return error;
+  if (result != nullptr) *result = capture->graph;
   return CUDA_SUCCESS;
 }
 

@@ -10,6 +10,16 @@ namespace {
 
 wire::Id NewName(cuda::Handle handle) { return Client::Get().session()->NewId(static_cast<uint8_t>(handle)); }
 
+/// The end of a node that its graph does not list any more.
+void Bury(CUgraphNode_st* node) {
+  const wire::Id id = node->id;
+  node->host_copy = nullptr;
+  if (node->child != nullptr) ForgetGraph(node->child);
+  for (CUgraph_st* body : node->bodies) ForgetGraph(body);
+  Registry::Get().Bury(node);
+  Client::Get().session()->FreeId(id);
+}
+
 }  // namespace
 
 CUgraph_st* NewGraph() {
@@ -50,16 +60,29 @@ void ForgetGraph(CUgraph_st* graph) {
     nodes.swap(graph->nodes);
     graph->host_copies.clear();
   }
-  for (CUgraphNode_st* node : nodes) {
-    const wire::Id id = node->id;
-    node->host_copy = nullptr;
-    if (node->child != nullptr) ForgetGraph(node->child);
-    Registry::Get().Bury(node);
-    session->FreeId(id);
-  }
+  for (CUgraphNode_st* node : nodes) Bury(node);
   const wire::Id id = graph->id;
   Registry::Get().Bury(graph);
   session->FreeId(id);
+}
+
+void ForgetNode(CUgraphNode_st* node) {
+  CUgraph_st* graph = node->graph;
+  {
+    std::lock_guard lock(graph->mutex);
+    std::erase(graph->nodes, node);
+    std::erase(graph->host_copies, node->host_copy);
+  }
+  Bury(node);
+}
+
+CUresult NodeIds(const CUgraphNode* nodes, size_t count, std::vector<wire::Id>* ids) {
+  if (count != 0 && nodes == nullptr) return CUDA_ERROR_INVALID_VALUE;
+  for (size_t i = 0; i < count; ++i) {
+    if (const CUresult error = CheckObject(nodes[i], Kind::kNode); error != CUDA_SUCCESS) return error;
+    ids->push_back(nodes[i]->id);
+  }
+  return CUDA_SUCCESS;
 }
 
 NodeNames::NodeNames(size_t count) : used_(count) {

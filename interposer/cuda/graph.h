@@ -25,7 +25,8 @@ struct CUgraphNode_st final : hawser::cu::Object {
   std::shared_ptr<hawser::cu::HostCopy> host_copy;  ///< Of a copy node with pageable memory.
   uint64_t callback = 0;                            ///< Of a host node.
   CUDA_HOST_NODE_PARAMS host{};
-  CUgraph_st* child = nullptr;  ///< Of a child node, once asked for.
+  CUgraph_st* child = nullptr;      ///< Of a child node, once asked for.
+  std::vector<CUgraph_st*> bodies;  ///< Of a conditional node; the program is given a pointer to them.
   // Of a node that this process made itself: as it was given.
   bool own = false;
   CUDA_KERNEL_NODE_PARAMS kernel{};
@@ -42,7 +43,7 @@ struct CUgraph_st final : hawser::cu::Object {
   hawser::cu::HostCopies host_copies;
   std::vector<CUgraphNode_st*> nodes;             ///< Those that have names here.
   std::map<CUuserObject, unsigned> user_objects;  ///< References that it holds.
-  bool is_child = false;                          ///< Belongs to a node: not destroyed by itself.
+  bool is_child = false;                          ///< A node's child graph or body: not destroyed by itself.
 };
 
 struct CUgraphExec_st final : hawser::cu::Object {
@@ -63,10 +64,16 @@ CUgraphNode_st* NewNode(CUgraph_st* graph, CUgraphNodeType type);
 /// The node of that name, made known here if it was not.
 CUgraphNode_st* NodeOf(CUgraph_st* graph, wire::Id id);
 void ForgetGraph(CUgraph_st* graph);
+void ForgetNode(CUgraphNode_st* node);
+/// Checks nodes that a program names.
+CUresult NodeIds(const CUgraphNode* nodes, size_t count, std::vector<wire::Id>* ids);
 /// The end of a graph gives back the references that it holds; an executable graph holds some of its own.
 void DropUserObjects(CUgraph_st* graph);
 void DropUserObjects(CUgraphExec_st* exec);
 void ShareUserObjects(CUgraph_st* graph, CUgraphExec_st* exec);
+/// cuGraphAddNode() for a conditional node.
+CUresult AddConditionalNode(CUgraphNode* result, CUgraph graph, const CUgraphNode* dependencies, size_t count,
+                            CUDA_CONDITIONAL_NODE_PARAMS* params);
 
 /// Names for nodes that a reply may bring; what was not used is given back.
 class NodeNames {

@@ -25,12 +25,13 @@ CUresult SendRelease(wire::Id id) {
   return FromWire(Client::Get().session()->Send(message));
 }
 
-/// The graph's stand-ins for host memory, with those of its children.
+/// The graph's stand-ins for host memory, with those of its children and bodies.
 void Collect(CUgraph_st* graph, HostCopies* copies) {
   std::lock_guard lock(graph->mutex);
   copies->insert(copies->end(), graph->host_copies.begin(), graph->host_copies.end());
   for (CUgraphNode_st* node : graph->nodes) {
     if (node->child != nullptr) Collect(node->child, copies);
+    for (CUgraph_st* body : node->bodies) Collect(body, copies);
   }
 }
 

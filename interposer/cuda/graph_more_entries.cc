@@ -100,6 +100,58 @@ void ShareUserObjects(CUgraph_st* graph, CUgraphExec_st* exec) {
 
 }  // namespace hawser::cu
 
+CUresult CUDAAPI cuGraphAddNode_v2(CUgraphNode* node, CUgraph graph, const CUgraphNode* dependencies,
+                                   const CUgraphEdgeData* edges, size_t count, CUgraphNodeParams* params) {
+  if (params == nullptr) return CUDA_ERROR_INVALID_VALUE;
+  // Edges with data (programmatic launch) are not carried; those without say nothing.
+  for (size_t i = 0; edges != nullptr && i < count; ++i) {
+    if (edges[i].type != 0 || edges[i].from_port != 0 || edges[i].to_port != 0) return CUDA_ERROR_NOT_SUPPORTED;
+  }
+  switch (params->type) {
+    case CU_GRAPH_NODE_TYPE_KERNEL: {
+      const CUDA_KERNEL_NODE_PARAMS kernel = Kernel(*params);
+      return cuGraphAddKernelNode_v2(node, graph, dependencies, count, &kernel);
+    }
+    case CU_GRAPH_NODE_TYPE_MEMCPY:
+      return cuGraphAddMemcpyNode(node, graph, dependencies, count, &params->memcpy.copyParams, params->memcpy.copyCtx);
+    case CU_GRAPH_NODE_TYPE_MEMSET: {
+      const CUDA_MEMSET_NODE_PARAMS memset = Memset(*params);
+      return cuGraphAddMemsetNode(node, graph, dependencies, count, &memset, params->memset.ctx);
+    }
+    case CU_GRAPH_NODE_TYPE_HOST: {
+      const CUDA_HOST_NODE_PARAMS host = Host(*params);
+      return cuGraphAddHostNode(node, graph, dependencies, count, &host);
+    }
+    case CU_GRAPH_NODE_TYPE_GRAPH:
+      return cuGraphAddChildGraphNode(node, graph, dependencies, count, params->graph.graph);
+    case CU_GRAPH_NODE_TYPE_EMPTY:
+      return cuGraphAddEmptyNode(node, graph, dependencies, count);
+    case CU_GRAPH_NODE_TYPE_WAIT_EVENT:
+      return cuGraphAddEventWaitNode(node, graph, dependencies, count, params->eventWait.event);
+    case CU_GRAPH_NODE_TYPE_EVENT_RECORD:
+      return cuGraphAddEventRecordNode(node, graph, dependencies, count, params->eventRecord.event);
+    case CU_GRAPH_NODE_TYPE_MEM_FREE:
+      return cuGraphAddMemFreeNode(node, graph, dependencies, count, params->free.dptr);
+    case CU_GRAPH_NODE_TYPE_MEM_ALLOC: {
+      CUDA_MEM_ALLOC_NODE_PARAMS alloc{};
+      alloc.poolProps = params->alloc.poolProps;
+      alloc.bytesize = params->alloc.bytesize;
+      const CUresult error = cuGraphAddMemAllocNode(node, graph, dependencies, count, &alloc);
+      params->alloc.dptr = alloc.dptr;
+      return error;
+    }
+    case CU_GRAPH_NODE_TYPE_CONDITIONAL:
+      return AddConditionalNode(node, graph, dependencies, count, &params->conditional);
+    default:
+      return CUDA_ERROR_NOT_SUPPORTED;
+  }
+}
+
+CUresult CUDAAPI cuGraphAddNode(CUgraphNode* node, CUgraph graph, const CUgraphNode* dependencies, size_t count,
+                                CUgraphNodeParams* params) {
+  return cuGraphAddNode_v2(node, graph, dependencies, nullptr, count, params);
+}
+
 CUresult CUDAAPI cuGraphNodeSetParams(CUgraphNode node, CUgraphNodeParams* params) {
   if (params == nullptr) return CUDA_ERROR_INVALID_VALUE;
   switch (params->type) {

@@ -21,29 +21,7 @@ CUresult Check(CUgraphNode node) {
   return CheckObject(node, Kind::kNode);
 }
 
-CUresult Ids(const CUgraphNode* nodes, size_t count, std::vector<wire::Id>* ids) {
-  if (count != 0 && nodes == nullptr) return CUDA_ERROR_INVALID_VALUE;
-  for (size_t i = 0; i < count; ++i) {
-    if (const CUresult error = CheckObject(nodes[i], Kind::kNode); error != CUDA_SUCCESS) return error;
-    ids->push_back(nodes[i]->id);
-  }
-  return CUDA_SUCCESS;
-}
-
 wire::ArrayView<wire::Id> View(const std::vector<wire::Id>& ids) { return {ids.data(), ids.size()}; }
-
-void Forget(CUgraphNode node) {
-  CUgraph_st* graph = node->graph;
-  {
-    std::lock_guard lock(graph->mutex);
-    std::erase(graph->nodes, node);
-    std::erase(graph->host_copies, node->host_copy);
-  }
-  node->host_copy = nullptr;
-  const wire::Id id = node->id;
-  Registry::Get().Bury(node);
-  Client::Get().session()->FreeId(id);
-}
 
 /// Keeps what the getters answer.
 void Remember(CUgraphNode node, const NodeMessage& message) {
@@ -77,7 +55,7 @@ CUresult Add(CUgraphNode* result, CUgraph graph, const CUgraphNode* dependencies
   if (const CUresult error = Check(graph); error != CUDA_SUCCESS) return error;
   if (result == nullptr) return CUDA_ERROR_INVALID_VALUE;
   std::vector<wire::Id> ids;
-  if (const CUresult error = Ids(dependencies, count, &ids); error != CUDA_SUCCESS) return error;
+  if (const CUresult error = NodeIds(dependencies, count, &ids); error != CUDA_SUCCESS) return error;
   CUgraphNode node = NewNode(graph, static_cast<CUgraphNodeType>(from.parameters.kind));
   cuda::AddNode message;
   message.node = node->id;
@@ -85,7 +63,7 @@ CUresult Add(CUgraphNode* result, CUgraph graph, const CUgraphNode* dependencies
   message.dependencies = View(ids);
   message.parameters = from.parameters;
   if (const CUresult error = AskStatus(Client::Get().session(), message); error != CUDA_SUCCESS) {
-    Forget(node);
+    ForgetNode(node);
     return error;
   }
   Adopt(node, from);
@@ -171,8 +149,8 @@ CUresult Connect(CUgraph graph, const CUgraphNode* from, const CUgraphNode* to, 
   if (const CUresult error = Check(graph); error != CUDA_SUCCESS) return error;
   std::vector<wire::Id> from_ids;
   std::vector<wire::Id> to_ids;
-  if (const CUresult error = Ids(from, count, &from_ids); error != CUDA_SUCCESS) return error;
-  if (const CUresult error = Ids(to, count, &to_ids); error != CUDA_SUCCESS) return error;
+  if (const CUresult error = NodeIds(from, count, &from_ids); error != CUDA_SUCCESS) return error;
+  if (const CUresult error = NodeIds(to, count, &to_ids); error != CUDA_SUCCESS) return error;
   cuda::SetDependencies message;
   message.graph = graph->id;
   message.from = View(from_ids);
@@ -315,7 +293,7 @@ CUresult CUDAAPI cuGraphAddMemAllocNode(CUgraphNode* result, CUgraph graph, cons
     return CUDA_ERROR_INVALID_VALUE;
   }
   std::vector<wire::Id> ids;
-  if (const CUresult error = Ids(dependencies, count, &ids); error != CUDA_SUCCESS) return error;
+  if (const CUresult error = NodeIds(dependencies, count, &ids); error != CUDA_SUCCESS) return error;
   CUgraphNode node = NewNode(graph, CU_GRAPH_NODE_TYPE_MEM_ALLOC);
   cuda::AddAllocationNode message;
   message.node = node->id;
@@ -325,7 +303,7 @@ CUresult CUDAAPI cuGraphAddMemAllocNode(CUgraphNode* result, CUgraph graph, cons
   message.size = params->bytesize;
   Answer<cuda::Address> answer;
   if (const CUresult error = answer.Ask(Client::Get().session(), message); error != CUDA_SUCCESS) {
-    Forget(node);
+    ForgetNode(node);
     return error;
   }
   params->dptr = answer->address;
@@ -338,76 +316,6 @@ CUresult CUDAAPI cuGraphAddMemAllocNode(CUgraphNode* result, CUgraph graph, cons
   Client::Get().pointers().Add(range);
   *result = node;
   return CUDA_SUCCESS;
-}
-
-CUresult CUDAAPI cuGraphAddNode_v2(CUgraphNode* node, CUgraph graph, const CUgraphNode* dependencies,
-                                   const CUgraphEdgeData* edges, size_t count, CUgraphNodeParams* params) {
-  if (params == nullptr) return CUDA_ERROR_INVALID_VALUE;
-  // Edges with data (programmatic launch) are not carried; those without say nothing.
-  for (size_t i = 0; edges != nullptr && i < count; ++i) {
-    if (edges[i].type != 0 || edges[i].from_port != 0 || edges[i].to_port != 0) return CUDA_ERROR_NOT_SUPPORTED;
-  }
-  switch (params->type) {
-    case CU_GRAPH_NODE_TYPE_KERNEL: {
-      CUDA_KERNEL_NODE_PARAMS kernel{};
-      kernel.func = params->kernel.func;
-      kernel.kern = params->kernel.kern;
-      kernel.ctx = params->kernel.ctx;
-      kernel.gridDimX = params->kernel.gridDimX;
-      kernel.gridDimY = params->kernel.gridDimY;
-      kernel.gridDimZ = params->kernel.gridDimZ;
-      kernel.blockDimX = params->kernel.blockDimX;
-      kernel.blockDimY = params->kernel.blockDimY;
-      kernel.blockDimZ = params->kernel.blockDimZ;
-      kernel.sharedMemBytes = params->kernel.sharedMemBytes;
-      kernel.kernelParams = params->kernel.kernelParams;
-      kernel.extra = params->kernel.extra;
-      return cuGraphAddKernelNode_v2(node, graph, dependencies, count, &kernel);
-    }
-    case CU_GRAPH_NODE_TYPE_MEMCPY:
-      return cuGraphAddMemcpyNode(node, graph, dependencies, count, &params->memcpy.copyParams, params->memcpy.copyCtx);
-    case CU_GRAPH_NODE_TYPE_MEMSET: {
-      CUDA_MEMSET_NODE_PARAMS memset{};
-      memset.dst = params->memset.dst;
-      memset.pitch = params->memset.pitch;
-      memset.value = params->memset.value;
-      memset.elementSize = params->memset.elementSize;
-      memset.width = params->memset.width;
-      memset.height = params->memset.height;
-      return cuGraphAddMemsetNode(node, graph, dependencies, count, &memset, params->memset.ctx);
-    }
-    case CU_GRAPH_NODE_TYPE_HOST: {
-      CUDA_HOST_NODE_PARAMS host{};
-      host.fn = params->host.fn;
-      host.userData = params->host.userData;
-      return cuGraphAddHostNode(node, graph, dependencies, count, &host);
-    }
-    case CU_GRAPH_NODE_TYPE_GRAPH:
-      return cuGraphAddChildGraphNode(node, graph, dependencies, count, params->graph.graph);
-    case CU_GRAPH_NODE_TYPE_EMPTY:
-      return cuGraphAddEmptyNode(node, graph, dependencies, count);
-    case CU_GRAPH_NODE_TYPE_WAIT_EVENT:
-      return cuGraphAddEventWaitNode(node, graph, dependencies, count, params->eventWait.event);
-    case CU_GRAPH_NODE_TYPE_EVENT_RECORD:
-      return cuGraphAddEventRecordNode(node, graph, dependencies, count, params->eventRecord.event);
-    case CU_GRAPH_NODE_TYPE_MEM_FREE:
-      return cuGraphAddMemFreeNode(node, graph, dependencies, count, params->free.dptr);
-    case CU_GRAPH_NODE_TYPE_MEM_ALLOC: {
-      CUDA_MEM_ALLOC_NODE_PARAMS alloc{};
-      alloc.poolProps = params->alloc.poolProps;
-      alloc.bytesize = params->alloc.bytesize;
-      const CUresult error = cuGraphAddMemAllocNode(node, graph, dependencies, count, &alloc);
-      params->alloc.dptr = alloc.dptr;
-      return error;
-    }
-    default:
-      return CUDA_ERROR_NOT_SUPPORTED;
-  }
-}
-
-CUresult CUDAAPI cuGraphAddNode(CUgraphNode* node, CUgraph graph, const CUgraphNode* dependencies, size_t count,
-                                CUgraphNodeParams* params) {
-  return cuGraphAddNode_v2(node, graph, dependencies, nullptr, count, params);
 }
 
 // ---------------------------------------------------------------------- changing
@@ -560,7 +468,7 @@ CUresult CUDAAPI cuGraphDestroyNode(CUgraphNode node) {
   cuda::Release message;
   message.object = node->id;
   const CUresult error = FromWire(Client::Get().session()->Send(message));
-  Forget(node);
+  ForgetNode(node);
   return error;
 }
 
@@ -680,7 +588,7 @@ CUresult CUDAAPI cuGraphNodeFindInClone(CUgraphNode* result, CUgraphNode origina
   message.original = original->id;
   message.clone = clone->id;
   if (const CUresult error = AskStatus(Client::Get().session(), message); error != CUDA_SUCCESS) {
-    Forget(node);
+    ForgetNode(node);
     return error;
   }
   *result = node;

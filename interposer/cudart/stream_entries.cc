@@ -195,9 +195,8 @@ cudaError_t cudaThreadExchangeStreamCaptureMode(cudaStreamCaptureMode* mode) {
 }
 
 cudaError_t cudaStreamEndCapture(cudaStream_t stream, cudaGraph_t* graph) {
-  return InContext([&](const Driver& driver) {
-    return graph == nullptr ? CUDA_ERROR_INVALID_VALUE : driver.cuStreamEndCapture(Resolve(stream), graph);
-  });
+  // No graph: of a capture into one that the program has already. The driver knows which.
+  return InContext([&](const Driver& driver) { return driver.cuStreamEndCapture(Resolve(stream), graph); });
 }
 
 cudaError_t cudaStreamIsCapturing(cudaStream_t stream, cudaStreamCaptureStatus* status) {

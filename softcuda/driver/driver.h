@@ -13,6 +13,7 @@
 
 #include "softcuda/driver/address_range.h"
 #include "softcuda/driver/array.h"
+#include "softcuda/driver/conditional.h"
 #include "softcuda/driver/context.h"
 #include "softcuda/driver/device.h"
 #include "softcuda/driver/external_memory.h"
@@ -57,6 +58,7 @@ class Driver {
   HandleTable<LinkState> links;
   HandleTable<Array> arrays;
   HandleTable<Graph> graphs;
+  HandleTable<Condition> conditions;
   HandleTable<Node> nodes;
   HandleTable<ExecutableGraph> executables;
   HandleTable<Pool> pools;

@@ -105,11 +105,13 @@ CUresult CUDAAPI cuStreamEndCapture(CUstream handle, CUgraph* to) {
   StreamPtr stream;
   ContextPtr context;
   HAWSER_TRY(Locked(handle, &stream, &context));
-  if (to == nullptr) return CUDA_ERROR_INVALID_VALUE;
   GraphPtr graph;
   const std::lock_guard lock(context->mutex);
+  // Whoever gave the graph need not ask for it.
+  if (to == nullptr && (stream->capture == nullptr || !stream->capture->into_existing)) return CUDA_ERROR_INVALID_VALUE;
   const CUresult result = EndCapture(stream.get(), &graph);
-  *to = result != CUDA_SUCCESS || graph == nullptr ? nullptr : reinterpret_cast<CUgraph>(graph->handle);
+  if (to != nullptr)
+    *to = result != CUDA_SUCCESS || graph == nullptr ? nullptr : reinterpret_cast<CUgraph>(graph->handle);
   return result;
 }
 

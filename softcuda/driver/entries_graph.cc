@@ -80,7 +80,8 @@ CUresult ChangeEdges(CUgraph handle, const CUgraphNode* from, const CUgraphNode*
   return CUDA_SUCCESS;
 }
 
-CUresult Instantiate(CUgraphExec* to, CUgraph handle, unsigned long long flags) {
+CUresult Instantiate(CUgraphExec* to, CUgraph handle, unsigned long long flags,
+                     CUgraphInstantiateResult* reason = nullptr) {
   GraphPtr graph;
   HAWSER_TRY(FindGraph(handle, &graph));
   constexpr unsigned long long kKnown = CUDA_GRAPH_INSTANTIATE_FLAG_AUTO_FREE_ON_LAUNCH |
@@ -92,9 +93,19 @@ CUresult Instantiate(CUgraphExec* to, CUgraph handle, unsigned long long flags) 
   auto executable = std::make_shared<ExecutableGraph>();
   {
     const std::lock_guard lock(graph->mutex);
+    // Graphs with conditional nodes are instantiated once at a time.
+    if (graph->HasConditionals() && graph->executable.lock() != nullptr) return CUDA_ERROR_INVALID_VALUE;
+    if (!graph->UsesItsConditions()) {
+      if (reason != nullptr) *reason = CUDA_GRAPH_INSTANTIATE_CONDITIONAL_HANDLE_UNUSED;
+      return CUDA_ERROR_INVALID_VALUE;
+    }
     executable->graph = graph->Clone();
+    if (executable->graph == nullptr) {  // A circle.
+      if (reason != nullptr) *reason = CUDA_GRAPH_INSTANTIATE_INVALID_STRUCTURE;
+      return CUDA_ERROR_INVALID_VALUE;
+    }
+    graph->executable = executable;
   }
-  if (executable->graph == nullptr) return CUDA_ERROR_INVALID_VALUE;  // A circle.
   executable->source = graph->handle;
   executable->flags = flags;
   *to = reinterpret_cast<CUgraphExec>(GetDriver()->executables.Add(executable));
@@ -107,10 +118,10 @@ size_t IndexOf(const std::vector<NodePtr>& nodes, const Node* node) {
   return static_cast<size_t>(found - nodes.begin());
 }
 
-/// Takes the work of `graph` over; the result says in what the two differ.
-CUgraphExecUpdateResult Update(ExecutableGraph* executable, const Graph& graph, Node** culprit) {
-  const auto& ours = executable->graph->nodes();
-  const auto& theirs = graph.nodes();
+/// In what two graphs differ that an update cannot change.
+CUgraphExecUpdateResult Compare(const Graph& our_graph, const Graph& their_graph, Node** culprit) {
+  const auto& ours = our_graph.nodes();
+  const auto& theirs = their_graph.nodes();
   if (ours.size() != theirs.size()) return CU_GRAPH_EXEC_UPDATE_ERROR_TOPOLOGY_CHANGED;
   for (size_t i = 0; i < ours.size(); ++i) {
     *culprit = theirs[i].get();
@@ -121,15 +132,54 @@ CUgraphExecUpdateResult Update(ExecutableGraph* executable, const Graph& graph, 
         return CU_GRAPH_EXEC_UPDATE_ERROR_TOPOLOGY_CHANGED;
       }
     }
+    const auto* const our_choice = std::get_if<ConditionalWork>(&ours[i]->work);
+    const auto* const their_choice = std::get_if<ConditionalWork>(&theirs[i]->work);
+    if (our_choice == nullptr) continue;
+    if (our_choice->type != their_choice->type || our_choice->bodies.size() != their_choice->bodies.size()) {
+      return CU_GRAPH_EXEC_UPDATE_ERROR_PARAMETERS_CHANGED;
+    }
+    for (size_t k = 0; k < our_choice->bodies.size(); ++k) {
+      const auto result = Compare(*our_choice->bodies[k], *their_choice->bodies[k], culprit);
+      if (result != CU_GRAPH_EXEC_UPDATE_SUCCESS) return result;
+    }
   }
   *culprit = nullptr;
+  return CU_GRAPH_EXEC_UPDATE_SUCCESS;
+}
+
+/// Takes over the work of a graph of the same shape.
+void TakeOver(const Graph& from, Graph* to) {
+  const auto& ours = to->nodes();
+  const auto& theirs = from.nodes();
   for (size_t i = 0; i < ours.size(); ++i) {
+    ours[i]->original = theirs[i]->handle;
     Work work = theirs[i]->work;
     if (auto* child = std::get_if<ChildWork>(&work)) child->graph = child->graph->Clone();
+    if (const auto* choice = std::get_if<ConditionalWork>(&work)) {
+      auto& our_choice = std::get<ConditionalWork>(ours[i]->work);
+      our_choice.condition = choice->condition;
+      for (size_t k = 0; k < choice->bodies.size(); ++k) TakeOver(*choice->bodies[k], our_choice.bodies[k].get());
+      continue;
+    }
     ours[i]->work = std::move(work);
-    ours[i]->original = theirs[i]->handle;
   }
-  return CU_GRAPH_EXEC_UPDATE_SUCCESS;
+}
+
+void PrintNodes(const Graph& graph, std::FILE* file) {
+  for (const NodePtr& node : graph.nodes()) {
+    const auto id = static_cast<unsigned long>(node->handle);
+    std::fprintf(file, "  n%lx [label=\"type %d\"];\n", id, static_cast<int>(TypeOf(node->work)));
+    for (const Node* next : node->after) {
+      std::fprintf(file, "  n%lx -> n%lx;\n", id, static_cast<unsigned long>(next->handle));
+    }
+    if (!std::holds_alternative<ConditionalWork>(node->work)) continue;
+    const std::vector<GraphPtr> bodies = InnerGraphs(node->work);
+    for (size_t i = 0; i < bodies.size(); ++i) {
+      std::fprintf(file, "  subgraph cluster_n%lx_%zu {\n  label=\"body %zu of n%lx\";\n", id, i, i, id);
+      PrintNodes(*bodies[i], file);
+      std::fputs("  }\n", file);
+    }
+  }
 }
 
 /// Something of the program's that lives as long as a count of references.
@@ -166,13 +216,17 @@ CUresult CUDAAPI cuGraphCreate(CUgraph* to, unsigned int flags) {
 CUresult CUDAAPI cuGraphDestroy(CUgraph graph) {
   Driver* driver = nullptr;
   HAWSER_TRY(GetReady(&driver));
-  return driver->graphs.Remove(graph) == nullptr ? CUDA_ERROR_INVALID_VALUE : CUDA_SUCCESS;
+  const GraphPtr found = driver->graphs.Find(graph);
+  if (found == nullptr || found->is_child || found->IsBody())
+    return CUDA_ERROR_INVALID_VALUE;  // Those are their nodes'.
+  driver->graphs.Remove(graph);
+  return CUDA_SUCCESS;
 }
 
 CUresult CUDAAPI cuGraphClone(CUgraph* to, CUgraph handle) {
   GraphPtr graph;
   HAWSER_TRY(FindGraph(handle, &graph));
-  if (to == nullptr) return CUDA_ERROR_INVALID_VALUE;
+  if (to == nullptr || graph->HasConditionals()) return CUDA_ERROR_INVALID_VALUE;
   GraphPtr copy = graph->Clone();
   if (copy == nullptr) return CUDA_ERROR_INVALID_VALUE;
   *to = reinterpret_cast<CUgraph>(GetDriver()->graphs.Add(std::move(copy)));
@@ -282,9 +336,10 @@ CUresult CUDAAPI cuGraphInstantiate_v2(CUgraphExec* executable, CUgraph graph, C
 CUresult CUDAAPI cuGraphInstantiateWithParams(CUgraphExec* executable, CUgraph graph,
                                               CUDA_GRAPH_INSTANTIATE_PARAMS* params) {
   if (params == nullptr) return CUDA_ERROR_INVALID_VALUE;
-  const CUresult result = Instantiate(executable, graph, params->flags);
+  CUgraphInstantiateResult reason = CUDA_GRAPH_INSTANTIATE_ERROR;
+  const CUresult result = Instantiate(executable, graph, params->flags, &reason);
   params->hErrNode_out = nullptr;
-  params->result_out = result == CUDA_SUCCESS ? CUDA_GRAPH_INSTANTIATE_SUCCESS : CUDA_GRAPH_INSTANTIATE_ERROR;
+  params->result_out = result == CUDA_SUCCESS ? CUDA_GRAPH_INSTANTIATE_SUCCESS : reason;
   return result;
 }
 
@@ -325,7 +380,8 @@ CUresult CUDAAPI cuGraphExecUpdate_v2(CUgraphExec handle, CUgraph graph_handle, 
   const std::lock_guard executable_lock(executable->mutex);
   const std::lock_guard lock(graph->mutex);
   Node* culprit = nullptr;
-  const CUgraphExecUpdateResult result = Update(executable.get(), *graph, &culprit);
+  const CUgraphExecUpdateResult result = Compare(*executable->graph, *graph, &culprit);
+  if (result == CU_GRAPH_EXEC_UPDATE_SUCCESS) TakeOver(*graph, executable->graph.get());
   if (info != nullptr) {
     info->result = result;
     info->errorNode = culprit == nullptr ? nullptr : Handle(*culprit);
@@ -347,7 +403,7 @@ CUresult CUDAAPI cuGraphNodeSetEnabled(CUgraphExec handle, CUgraphNode original,
   std::shared_ptr<ExecutableGraph> executable;
   HAWSER_TRY(FindExecutable(handle, &executable));
   const std::lock_guard lock(executable->mutex);
-  const NodePtr node = executable->graph->FindCopy(Number(original));
+  const NodePtr node = executable->graph->FindCopyInside(Number(original));
   if (node == nullptr) return CUDA_ERROR_INVALID_VALUE;
   const CUgraphNodeType type = TypeOf(node->work);
   if (type != CU_GRAPH_NODE_TYPE_KERNEL && type != CU_GRAPH_NODE_TYPE_MEMCPY && type != CU_GRAPH_NODE_TYPE_MEMSET) {
@@ -361,7 +417,7 @@ CUresult CUDAAPI cuGraphNodeGetEnabled(CUgraphExec handle, CUgraphNode original,
   std::shared_ptr<ExecutableGraph> executable;
   HAWSER_TRY(FindExecutable(handle, &executable));
   const std::lock_guard lock(executable->mutex);
-  const NodePtr node = executable->graph->FindCopy(Number(original));
+  const NodePtr node = executable->graph->FindCopyInside(Number(original));
   if (node == nullptr || enabled == nullptr) return CUDA_ERROR_INVALID_VALUE;
   *enabled = node->enabled ? 1 : 0;
   return CUDA_SUCCESS;
@@ -375,13 +431,7 @@ CUresult CUDAAPI cuGraphDebugDotPrint(CUgraph handle, const char* path, unsigned
   if (file == nullptr) return CUDA_ERROR_OPERATING_SYSTEM;
   const std::lock_guard lock(graph->mutex);
   std::fputs("digraph graph_1 {\n", file.get());
-  for (const NodePtr& node : graph->nodes()) {
-    const auto id = static_cast<unsigned long>(node->handle);
-    std::fprintf(file.get(), "  n%lx [label=\"type %d\"];\n", id, static_cast<int>(TypeOf(node->work)));
-    for (const Node* next : node->after) {
-      std::fprintf(file.get(), "  n%lx -> n%lx;\n", id, static_cast<unsigned long>(next->handle));
-    }
-  }
+  PrintNodes(*graph, file.get());
   std::fputs("}\n", file.get());
   return CUDA_SUCCESS;
 }

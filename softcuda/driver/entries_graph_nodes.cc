@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Entry points: nodes of graphs by kind.
+#include "softcuda/driver/conditional.h"
 #include "softcuda/driver/graph_entry.h"
 #include "softcuda/driver/node_params.h"
 
@@ -15,7 +16,7 @@ CUresult Add(CUgraphNode* to, CUgraph graph, const CUgraphNode* before, size_t c
   if (params == nullptr) return CUDA_ERROR_INVALID_VALUE;
   Work work;
   HAWSER_TRY(ToWork(*params, &work));
-  return AddNode(to, graph, before, count, std::move(work));
+  return AddNode(to, graph, before, count, work);
 }
 
 template <typename P>
@@ -43,7 +44,7 @@ CUresult AddEvent(CUgraphNode* to, CUgraph graph, const CUgraphNode* before, siz
   HAWSER_TRY(GetReady(&driver));
   Work work;
   HAWSER_TRY(EventWork(event, record, &work));
-  return AddNode(to, graph, before, count, std::move(work));
+  return AddNode(to, graph, before, count, work);
 }
 
 CUresult SetEvent(CUgraphNode node, CUevent event, bool record) {
@@ -60,6 +61,19 @@ CUresult SetEventInExecutable(CUgraphExec executable, CUgraphNode node, CUevent 
   Work work;
   HAWSER_TRY(EventWork(event, record, &work));
   return SetExecutableNode(executable, node, std::move(work));
+}
+
+CUresult AddConditional(CUgraphNode* to, CUgraph handle, const CUgraphNode* before, size_t count,
+                        CUDA_CONDITIONAL_NODE_PARAMS* params) {
+  GraphPtr graph;
+  HAWSER_TRY(FindGraph(handle, &graph));
+  if (to == nullptr) return CUDA_ERROR_INVALID_VALUE;
+  std::vector<NodePtr> dependencies;
+  HAWSER_TRY(FindNodes(before, count, &dependencies));
+  NodePtr node;
+  HAWSER_TRY(AddConditionalNode(graph, dependencies, params, &node));
+  *to = Handle(*node);
+  return CUDA_SUCCESS;
 }
 
 }  // namespace
@@ -237,7 +251,7 @@ CUresult CUDAAPI cuGraphAddChildGraphNode(CUgraphNode* node, CUgraph graph, cons
   HAWSER_TRY(GetReady(&driver));
   Work work;
   HAWSER_TRY(ChildGraphWork(child, &work));
-  return AddNode(node, graph, before, count, std::move(work));
+  return AddNode(node, graph, before, count, work);
 }
 
 CUresult CUDAAPI cuGraphChildGraphNodeGetGraph(CUgraphNode handle, CUgraph* graph) {
@@ -253,7 +267,7 @@ CUresult CUDAAPI cuGraphExecChildGraphNodeSetParams(CUgraphExec executable, CUgr
   Driver* driver = nullptr;
   HAWSER_TRY(GetReady(&driver));
   const GraphPtr graph = driver->graphs.Find(child);
-  GraphPtr copy = graph == nullptr ? nullptr : graph->Clone();
+  GraphPtr copy = graph == nullptr || graph->HasConditionals() ? nullptr : graph->Clone();
   if (copy == nullptr) return CUDA_ERROR_INVALID_VALUE;
   return SetExecutableNode(executable, node, ChildWork{std::move(copy)});
 }
@@ -305,7 +319,7 @@ CUresult CUDAAPI cuGraphAddMemAllocNode(CUgraphNode* node, CUgraph graph, const 
   if (params == nullptr) return CUDA_ERROR_INVALID_VALUE;
   Work work;
   HAWSER_TRY(AllocationWork(params, &work));
-  return AddNode(node, graph, before, count, std::move(work));
+  return AddNode(node, graph, before, count, work);
 }
 
 CUresult CUDAAPI cuGraphMemAllocNodeGetParams(CUgraphNode handle, CUDA_MEM_ALLOC_NODE_PARAMS* params) {
@@ -323,7 +337,7 @@ CUresult CUDAAPI cuGraphAddMemFreeNode(CUgraphNode* node, CUgraph graph, const C
   HAWSER_TRY(GetReady(&driver));
   Work work;
   HAWSER_TRY(ReleaseWork(address, &work));
-  return AddNode(node, graph, before, count, std::move(work));
+  return AddNode(node, graph, before, count, work);
 }
 
 CUresult CUDAAPI cuGraphMemFreeNodeGetParams(CUgraphNode handle, CUdeviceptr* address) {
@@ -365,9 +379,12 @@ CUresult CUDAAPI cuGraphAddNode_v2(CUgraphNode* node, CUgraph graph, const CUgra
   Driver* driver = nullptr;
   HAWSER_TRY(GetReady(&driver));
   if (params == nullptr) return CUDA_ERROR_INVALID_VALUE;
+  if (params->type == CU_GRAPH_NODE_TYPE_CONDITIONAL) {
+    return AddConditional(node, graph, before, count, &params->conditional);
+  }
   Work work;
   HAWSER_TRY(ToWork(params, &work));
-  return AddNode(node, graph, before, count, std::move(work));
+  return AddNode(node, graph, before, count, work);
 }
 
 CUresult CUDAAPI cuGraphAddNode(CUgraphNode* node, CUgraph graph, const CUgraphNode* before, size_t count,

@@ -5,6 +5,7 @@
 #include <unordered_map>
 #include <utility>
 
+#include "softcuda/driver/conditional.h"
 #include "softcuda/driver/driver.h"
 
 namespace hawser::soft {
@@ -14,7 +15,55 @@ bool Holds(const std::vector<Node*>& nodes, const Node* node) {
   return std::find(nodes.begin(), nodes.end(), node) != nodes.end();
 }
 
+/// Whether a conditional node's body may have a node of this kind.
+CUresult CheckBodyNode(const Work& work, uint64_t body_context) {
+  switch (TypeOf(work)) {
+    case CU_GRAPH_NODE_TYPE_KERNEL: {
+      const ContextPtr context = std::get<KernelWork>(work).function->context.lock();
+      return context != nullptr && context->handle == body_context ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+    }
+    case CU_GRAPH_NODE_TYPE_EMPTY:
+    case CU_GRAPH_NODE_TYPE_MEMCPY:
+    case CU_GRAPH_NODE_TYPE_MEMSET:
+    case CU_GRAPH_NODE_TYPE_CONDITIONAL:
+      return CUDA_SUCCESS;
+    case CU_GRAPH_NODE_TYPE_GRAPH:
+      for (const NodePtr& node : std::get<ChildWork>(work).graph->nodes()) {
+        const CUresult result = CheckBodyNode(node->work, body_context);
+        if (result != CUDA_SUCCESS) return result;
+      }
+      return CUDA_SUCCESS;
+    default:
+      return CUDA_ERROR_NOT_SUPPORTED;
+  }
+}
+
+void MarkChild(Graph* child, const std::shared_ptr<Graph>& parent) {
+  child->parent = parent;
+  child->body_context = parent->body_context;
+  for (const NodePtr& node : child->nodes()) {
+    for (const GraphPtr& inner : InnerGraphs(node->work)) MarkChild(inner.get(), child->shared_from_this());
+  }
+}
+
+/// The end of a node that is part of a graph of the program's: nothing names what is inside any more.
+void Disown(const Node& node, Driver* driver) {
+  for (const GraphPtr& inner : InnerGraphs(node.work)) {
+    if (inner->handle != 0) driver->graphs.Remove(inner->handle);
+  }
+  // Copies of a node, in executable graphs, have no bodies with names, and no condition.
+  if (const auto* work = std::get_if<ConditionalWork>(&node.work)) {
+    if (node.original == 0) work->condition->used = false;
+  }
+}
+
 }  // namespace
+
+std::vector<GraphPtr> InnerGraphs(const Work& work) {
+  if (const auto* child = std::get_if<ChildWork>(&work)) return {child->graph};
+  if (const auto* conditional = std::get_if<ConditionalWork>(&work)) return conditional->bodies;
+  return {};
+}
 
 CUgraphNodeType TypeOf(const Work& work) {
   struct Visitor {
@@ -29,12 +78,17 @@ CUgraphNodeType TypeOf(const Work& work) {
     CUgraphNodeType operator()(const ChildWork&) const { return CU_GRAPH_NODE_TYPE_GRAPH; }
     CUgraphNodeType operator()(const AllocWork&) const { return CU_GRAPH_NODE_TYPE_MEM_ALLOC; }
     CUgraphNodeType operator()(const FreeWork&) const { return CU_GRAPH_NODE_TYPE_MEM_FREE; }
+    CUgraphNodeType operator()(const ConditionalWork&) const { return CU_GRAPH_NODE_TYPE_CONDITIONAL; }
     CUgraphNodeType operator()(const MemoryOperationsWork&) const { return CU_GRAPH_NODE_TYPE_BATCH_MEM_OP; }
   };
   return std::visit(Visitor{}, work);
 }
 
 CUresult Graph::Add(Work work, std::span<const NodePtr> before, NodePtr* added) {
+  if (IsBody()) {
+    if (const CUresult result = CheckBodyNode(work, body_context); result != CUDA_SUCCESS) return result;
+    if (auto* child = std::get_if<ChildWork>(&work)) MarkChild(child->graph.get(), shared_from_this());
+  }
   auto node = std::make_shared<Node>();
   const std::lock_guard lock(mutex);
   for (const NodePtr& dependency : before) {
@@ -74,12 +128,17 @@ void Graph::Remove(const NodePtr& node) {
   for (Node* other : node->after) std::erase(other->before, node.get());
   std::erase(nodes_, node);
   GetDriver()->nodes.Remove(node->handle);
+  Disown(*node, GetDriver());
 }
 
 Graph::~Graph() {
   Driver* const driver = GetDriver();
   if (driver == nullptr) return;
-  for (const NodePtr& node : nodes_) driver->nodes.Remove(node->handle);
+  for (const NodePtr& node : nodes_) {
+    driver->nodes.Remove(node->handle);
+    Disown(*node, driver);
+  }
+  for (const auto& condition : conditions) driver->conditions.Remove(condition->handle);
 }
 
 std::vector<NodePtr> Graph::Roots() const {
@@ -119,6 +178,13 @@ std::shared_ptr<Graph> Graph::Clone() const {
       child->graph = child->graph->Clone();
       if (child->graph == nullptr) return nullptr;
     }
+    if (auto* conditional = std::get_if<ConditionalWork>(&work)) {
+      conditional->handles = nullptr;
+      for (GraphPtr& body : conditional->bodies) {
+        body = body->Clone();
+        if (body == nullptr) return nullptr;
+      }
+    }
     NodePtr made;
     copy->Add(std::move(work), {}, &made);
     made->enabled = node->enabled;
@@ -139,8 +205,33 @@ NodePtr Graph::FindCopy(uint64_t original) const {
   return nullptr;
 }
 
+NodePtr Graph::FindCopyInside(uint64_t original) const {
+  if (NodePtr found = FindCopy(original); found != nullptr) return found;
+  for (const NodePtr& node : nodes_) {
+    for (const GraphPtr& inner : InnerGraphs(node->work)) {
+      if (NodePtr found = inner->FindCopyInside(original); found != nullptr) return found;
+    }
+  }
+  return nullptr;
+}
+
+bool Graph::HasConditionals() const {
+  return std::any_of(nodes_.begin(), nodes_.end(),
+                     [](const NodePtr& node) { return std::holds_alternative<ConditionalWork>(node->work); });
+}
+
+bool Graph::UsesItsConditions() const {
+  if (!std::all_of(conditions.begin(), conditions.end(), [](const auto& each) { return each->used.load(); })) {
+    return false;
+  }
+  return std::all_of(nodes_.begin(), nodes_.end(), [](const NodePtr& node) {
+    const std::vector<GraphPtr> inner = InnerGraphs(node->work);
+    return std::all_of(inner.begin(), inner.end(), [](const GraphPtr& graph) { return graph->UsesItsConditions(); });
+  });
+}
+
 OperationPtr SubmitGraph(const Graph& graph, const std::shared_ptr<Context>& context,
-                         std::span<const OperationPtr> after) {
+                         std::span<const OperationPtr> after, const ConditionsPtr& conditions) {
   Queue& queue = GetDriver()->queue;
   std::unordered_map<const Node*, OperationPtr> operations;
   std::vector<OperationPtr> ends;
@@ -156,11 +247,20 @@ OperationPtr SubmitGraph(const Graph& graph, const std::shared_ptr<Context>& con
     } else if (const auto* wait = std::get_if<EventWaitWork>(&node->work)) {
       operation = SubmitWait(wait->event, context, std::move(before));
     } else if (const auto* child = std::get_if<ChildWork>(&node->work)) {
-      operation = SubmitGraph(*child->graph, context, before);
+      operation = SubmitGraph(*child->graph, context, before, conditions);
+    } else if (const auto* conditional = std::get_if<ConditionalWork>(&node->work)) {
+      // Programs forget the edge from the kernel that sets the condition (NVIDIA's sample graphConditionalNodes does),
+      // and a GPU, which has begun the kernel long before it looks at the condition, forgives them.
+      for (const auto& [earlier, submitted] : operations) {
+        const auto* const kernel = std::get_if<KernelWork>(&earlier->work);
+        if (kernel != nullptr && MaySet(*kernel, *conditional->condition)) before.push_back(submitted);
+      }
+      operation = SubmitConditional(*conditional, context, before, conditions);
     } else {
       // A copy: the executable may be changed or destroyed while this launch is under way.
       auto work = std::make_shared<Work>(node->work);
-      operation = queue.Submit([work, context] { Execute(*work, context.get()); }, before);
+      operation =
+          queue.Submit([work, context, conditions] { Execute(*work, context.get(), conditions.get()); }, before);
     }
     operations[node] = operation;
     if (node->after.empty()) ends.push_back(operation);

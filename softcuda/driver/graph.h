@@ -22,8 +22,11 @@
 
 namespace hawser::soft {
 
+class Conditions;
 class Graph;
 class Stream;
+struct ExecutableGraph;
+using ConditionsPtr = std::shared_ptr<Conditions>;
 
 struct Node {
   uint64_t handle = 0;
@@ -40,6 +43,8 @@ struct Node {
 using NodePtr = std::shared_ptr<Node>;
 
 CUgraphNodeType TypeOf(const Work& work);
+/// The graphs that are part of it: a child, or the bodies of a conditional node.
+std::vector<std::shared_ptr<Graph>> InnerGraphs(const Work& work);
 
 class Graph : public std::enable_shared_from_this<Graph> {
  public:
@@ -51,7 +56,8 @@ class Graph : public std::enable_shared_from_this<Graph> {
   uint64_t handle = 0;
   std::mutex mutex;
 
-  /// CUDA_ERROR_INVALID_VALUE when a dependency is of another graph or comes twice.
+  /// CUDA_ERROR_INVALID_VALUE when a dependency is of another graph or comes twice; CUDA_ERROR_NOT_SUPPORTED when the
+  /// body of a conditional node must not have such a node.
   CUresult Add(Work work, std::span<const NodePtr> before, NodePtr* node);
   CUresult Connect(Node* from, Node* to);
   CUresult Disconnect(Node* from, Node* to);
@@ -64,9 +70,22 @@ class Graph : public std::enable_shared_from_this<Graph> {
   /// A copy; child graphs are copied as well. Null when there is a circle.
   std::shared_ptr<Graph> Clone() const;
   NodePtr FindCopy(uint64_t original) const;
+  /// The same in this graph and all that are part of it.
+  NodePtr FindCopyInside(uint64_t original) const;
+
+  bool HasConditionals() const;
+  /// Whether each condition that was made for it, or for a body in it, has a node.
+  bool UsesItsConditions() const;
+  bool IsBody() const { return body_context != 0; }
 
   /// Things to release with the graph (cuGraphRetainUserObject).
   std::vector<std::shared_ptr<void>> retained;
+  std::vector<std::shared_ptr<Condition>> conditions;  ///< Made for it.
+  std::weak_ptr<ExecutableGraph> executable;           ///< The last one made of it.
+  bool is_child = false;                               ///< Of a child node.
+  // Of a body of a conditional node, and of a child in one:
+  std::weak_ptr<Graph> parent;  ///< The graph that the node is in.
+  uint64_t body_context = 0;    ///< To which its kernels must belong.
 
  private:
   std::vector<NodePtr> nodes_;
@@ -98,9 +117,10 @@ struct Capture {
 
 using CapturePtr = std::shared_ptr<Capture>;
 
-/// Submits all nodes as operations after `after`; returns one that is done when all are.
+/// Submits all nodes as operations after `after`; returns one that is done when all are. `conditions`: null when there
+/// are no conditional nodes. Bodies of such nodes must not change any more.
 OperationPtr SubmitGraph(const Graph& graph, const std::shared_ptr<Context>& context,
-                         std::span<const OperationPtr> after);
+                         std::span<const OperationPtr> after, const ConditionsPtr& conditions);
 
 }  // namespace hawser::soft
 

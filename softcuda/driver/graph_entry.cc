@@ -2,6 +2,21 @@
 #include "softcuda/driver/graph_entry.h"
 
 namespace hawser::soft {
+namespace {
+
+CUresult TryAddNode(CUgraphNode* to, CUgraph handle, const CUgraphNode* before, size_t count, const Work& work) {
+  GraphPtr graph;
+  HAWSER_TRY(FindGraph(handle, &graph));
+  if (to == nullptr) return CUDA_ERROR_INVALID_VALUE;
+  std::vector<NodePtr> dependencies;
+  HAWSER_TRY(FindNodes(before, count, &dependencies));
+  NodePtr node;
+  HAWSER_TRY(graph->Add(work, dependencies, &node));
+  *to = Handle(*node);
+  return CUDA_SUCCESS;
+}
+
+}  // namespace
 
 CUresult FindGraph(CUgraph handle, GraphPtr* graph) {
   Driver* driver = nullptr;
@@ -34,16 +49,13 @@ CUresult FindExecutable(CUgraphExec handle, std::shared_ptr<ExecutableGraph>* ex
   return *executable == nullptr ? CUDA_ERROR_INVALID_VALUE : CUDA_SUCCESS;
 }
 
-CUresult AddNode(CUgraphNode* to, CUgraph handle, const CUgraphNode* before, size_t count, Work work) {
-  GraphPtr graph;
-  HAWSER_TRY(FindGraph(handle, &graph));
-  if (to == nullptr) return CUDA_ERROR_INVALID_VALUE;
-  std::vector<NodePtr> dependencies;
-  HAWSER_TRY(FindNodes(before, count, &dependencies));
-  NodePtr node;
-  HAWSER_TRY(graph->Add(std::move(work), dependencies, &node));
-  *to = Handle(*node);
-  return CUDA_SUCCESS;
+CUresult AddNode(CUgraphNode* to, CUgraph handle, const CUgraphNode* before, size_t count, const Work& work) {
+  const CUresult result = TryAddNode(to, handle, before, count, work);
+  if (result == CUDA_SUCCESS) return result;
+  // What the parameters have brought into being ends with the node that is not made.
+  if (const auto* allocation = std::get_if<AllocWork>(&work)) GetDriver()->Release(allocation->allocation);
+  if (const auto* child = std::get_if<ChildWork>(&work)) GetDriver()->graphs.Remove(child->graph->handle);
+  return result;
 }
 
 CUresult SetNode(CUgraphNode handle, Work work) {
@@ -64,7 +76,7 @@ CUresult SetExecutableNode(CUgraphExec handle, CUgraphNode original, Work work) 
   std::shared_ptr<ExecutableGraph> executable;
   HAWSER_TRY(FindExecutable(handle, &executable));
   const std::lock_guard lock(executable->mutex);
-  const NodePtr node = executable->graph->FindCopy(Number(original));
+  const NodePtr node = executable->graph->FindCopyInside(Number(original));
   if (node == nullptr || TypeOf(node->work) != TypeOf(work)) return CUDA_ERROR_INVALID_VALUE;
   if (auto* kernel = std::get_if<KernelWork>(&work)) {
     kernel->cooperative = std::get<KernelWork>(node->work).cooperative;

@@ -15,7 +15,8 @@ CUresult FindGraph(CUgraph handle, GraphPtr* graph);
 CUresult FindNode(CUgraphNode handle, NodePtr* node);
 CUresult FindNodes(const CUgraphNode* handles, size_t count, std::vector<NodePtr>* nodes);
 CUresult FindExecutable(CUgraphExec handle, std::shared_ptr<ExecutableGraph>* executable);
-CUresult AddNode(CUgraphNode* to, CUgraph graph, const CUgraphNode* before, size_t count, Work work);
+/// What the parameters have brought into being for it (memory, a child) ends when there can be no node.
+CUresult AddNode(CUgraphNode* to, CUgraph graph, const CUgraphNode* before, size_t count, const Work& work);
 /// Replaces the work of a node by other work of the same kind.
 CUresult SetNode(CUgraphNode handle, Work work);
 /// The same in an executable graph; `handle` names the node of the graph that it was made from.

@@ -60,9 +60,10 @@ CUresult EventWork(CUevent handle, bool record, Work* work) {
 
 CUresult ChildGraphWork(CUgraph handle, Work* work) {
   const GraphPtr graph = GetDriver()->graphs.Find(handle);
-  if (graph == nullptr) return CUDA_ERROR_INVALID_VALUE;
+  if (graph == nullptr || graph->HasConditionals()) return CUDA_ERROR_INVALID_VALUE;
   GraphPtr copy = graph->Clone();
   if (copy == nullptr) return CUDA_ERROR_INVALID_VALUE;
+  copy->is_child = true;
   GetDriver()->graphs.Add(copy);  // cuGraphChildGraphNodeGetGraph names it.
   *work = ChildWork{std::move(copy)};
   return CUDA_SUCCESS;

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "softcuda/driver/capture.h"
+#include "softcuda/driver/conditional.h"
 #include "softcuda/driver/driver.h"
 
 namespace hawser::soft {
@@ -264,12 +265,18 @@ CUresult LaunchGraph(const StreamPtr& stream, const std::shared_ptr<ExecutableGr
   if (const CUresult result = Owner(*stream, &context); result != CUDA_SUCCESS) return result;
   const std::lock_guard lock(context->mutex);
   const std::lock_guard executable_lock(executable->mutex);
-  if (stream->capture != nullptr) return RecordNode(stream.get(), ChildWork{executable->graph});
+  const bool conditional = executable->graph->HasConditionals();
+  if (stream->capture != nullptr) {
+    if (conditional) return Invalidate(stream->capture.get(), CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED);
+    return RecordNode(stream.get(), ChildWork{executable->graph});
+  }
   if (const CUresult result = CheckLegacy(*stream); result != CUDA_SUCCESS) return result;
   if (!TakeMemory(*executable)) return CUDA_ERROR_INVALID_VALUE;
   std::vector<OperationPtr> after = context->Dependencies(*stream);
   after.push_back(executable->last);
-  stream->tail = SubmitGraph(*executable->graph, context, after);
+  // What bodies do is looked up while they run: in a copy, since the program may change the executable meanwhile.
+  const GraphPtr graph = conditional ? executable->graph->Clone() : executable->graph;
+  stream->tail = SubmitGraph(*graph, context, after, conditional ? ConditionsOf(*graph) : nullptr);
   executable->last = stream->tail;
   return CUDA_SUCCESS;
 }

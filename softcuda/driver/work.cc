@@ -46,7 +46,7 @@ CUresult ErrorOf(exec::Fault::Kind kind) {
   return CUDA_ERROR_LAUNCH_FAILED;
 }
 
-void RunKernel(const KernelWork& work, Context* context) {
+void RunKernel(const KernelWork& work, Context* context, exec::ConditionSink* conditions) {
   static std::atomic<uint64_t> next_grid{1};
   Driver* const driver = GetDriver();
   exec::LaunchConfig config;
@@ -61,6 +61,7 @@ void RunKernel(const KernelWork& work, Context* context) {
   config.device.stack_bytes = context->stack_bytes();
   config.memory = &driver->memory.access();
   config.print = &context->print;
+  config.conditions = conditions;
   config.textures = &driver->textures;
   config.heap = context->heap();
   config.cancel = &context->cancelled();
@@ -187,10 +188,11 @@ void RunMemoryOperations(const MemoryOperationsWork& work, const Context& contex
 struct Executor {
   Context* context;
   bool failed;
+  exec::ConditionSink* conditions;
 
   void operator()(const EmptyWork&) const {}
   void operator()(const KernelWork& work) const {
-    if (!failed) RunKernel(work, context);
+    if (!failed) RunKernel(work, context, conditions);
   }
   void operator()(const CopyWork& work) const {
     if (!failed) RunCopy(work);
@@ -205,6 +207,7 @@ struct Executor {
   void operator()(const EventRecordWork&) const {}
   void operator()(const EventWaitWork&) const {}
   void operator()(const ChildWork&) const {}
+  void operator()(const ConditionalWork&) const {}
   void operator()(const AllocWork&) const {}
   void operator()(const FreeWork& work) const {
     Driver* const driver = GetDriver();
@@ -238,8 +241,8 @@ void Stage(CopyWork* work) {
   work->pageable_source = false;
 }
 
-void Execute(const Work& work, Context* context) {
-  std::visit(Executor{context, context->error() != CUDA_SUCCESS || context->destroyed()}, work);
+void Execute(const Work& work, Context* context, exec::ConditionSink* conditions) {
+  std::visit(Executor{context, context->error() != CUDA_SUCCESS || context->destroyed(), conditions}, work);
 }
 
 }  // namespace hawser::soft

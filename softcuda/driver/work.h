@@ -14,11 +14,13 @@
 
 #include "softcuda/driver/array.h"
 #include "softcuda/driver/memory_map.h"
+#include "softcuda/exec/launch.h"
 
 namespace hawser::soft {
 
 class Context;
 class Graph;
+struct Condition;
 struct Event;
 struct Function;
 struct Pool;
@@ -72,6 +74,14 @@ struct ChildWork {
   std::shared_ptr<Graph> graph;
 };
 
+/// Runs one of its bodies, none, or one again and again (conditional.h).
+struct ConditionalWork {
+  std::shared_ptr<Condition> condition;
+  CUgraphConditionalNodeType type = CU_GRAPH_COND_TYPE_IF;
+  std::vector<std::shared_ptr<Graph>> bodies;
+  std::shared_ptr<std::vector<CUgraph>> handles;  ///< The bodies', as the program knows them.
+};
+
 /// Stream-ordered memory. The addresses are known at the call, so only the freeing happens in order.
 struct AllocWork {
   AllocationPtr allocation;
@@ -87,14 +97,15 @@ struct MemoryOperationsWork {
 };
 
 using Work = std::variant<EmptyWork, KernelWork, CopyWork, MemsetWork, HostWork, CallbackWork, EventRecordWork,
-                          EventWaitWork, ChildWork, AllocWork, FreeWork, MemoryOperationsWork>;
+                          EventWaitWork, ChildWork, AllocWork, FreeWork, MemoryOperationsWork, ConditionalWork>;
 
 /// Takes the source's bytes away from the program.
 void Stage(CopyWork* work);
 
 /// Carries it out on the calling thread. After an error of the context only what must happen does (frees, callbacks).
-/// Event and child work have no effect here: they are made of operations.
-void Execute(const Work& work, Context* context);
+/// Event, child and conditional work have no effect here: they are made of operations. `conditions`: what kernels may
+/// set, or null.
+void Execute(const Work& work, Context* context, exec::ConditionSink* conditions = nullptr);
 
 }  // namespace hawser::soft
 

@@ -29,6 +29,15 @@ class PrintSink {
   virtual void Write(std::string_view text) = 0;
 };
 
+/// Takes the values that kernels give to the conditions of the graph that they run in. Called from several threads at
+/// once.
+class ConditionSink {
+ public:
+  virtual ~ConditionSink() = default;
+  /// False: the graph has no such condition.
+  virtual bool Set(uint64_t handle, uint32_t value) = 0;
+};
+
 /// What kernels can ask about the device.
 struct DeviceProperties {
   uint32_t multiprocessors = 16;        ///< %nsmid; blocks get %smid round robin.
@@ -51,6 +60,7 @@ struct LaunchConfig {
 
   const AddressSpace* memory = nullptr;       ///< Required.
   PrintSink* print = nullptr;                 ///< Null: printf output is dropped.
+  ConditionSink* conditions = nullptr;        ///< Null: cudaGraphSetConditional() has no effect.
   const TextureTable* textures = nullptr;     ///< Null: texture instructions fault.
   DeviceHeap* heap = nullptr;                 ///< Null: malloc returns 0.
   const std::atomic<bool>* cancel = nullptr;  ///< Set by anyone: Run returns kCancelled soon.

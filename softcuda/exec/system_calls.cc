@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Functions that every device has without a module defining them: vprintf, malloc, free, __assertfail (PTX
-// interoperability guide, system calls).
+// interoperability guide, system calls), and cudaGraphSetConditional, which NVIDIA's device runtime library defines in
+// machine code alone.
 #include <array>
 #include <bit>
 #include <cstring>
@@ -101,17 +102,31 @@ void AssertFail(Warp& w, const Insn& i, uint32_t mask) {
               "` failed.");
 }
 
+void SetConditional(Warp& w, const Insn& i, uint32_t mask) {
+  ConditionSink* conditions = w.launch().config->conditions;
+  if (conditions == nullptr) return;
+  for (; mask != 0; mask &= mask - 1) {
+    const auto lane = static_cast<uint32_t>(std::countr_zero(mask));
+    const uint64_t handle = Argument(w, i, 0, lane);
+    if (conditions->Set(handle, static_cast<uint32_t>(Argument(w, i, 1, lane)))) continue;
+    w.Raise(i, Fault::Kind::kTrap, lane, handle, 0, true,
+            "cudaGraphSetConditional() of a handle that this graph lacks");
+    return;
+  }
+}
+
 struct SystemCall {
   std::string_view name;
   Handler handler;
   size_t arguments;
 };
 
-constexpr std::array<SystemCall, 4> kCalls = {{
+constexpr std::array<SystemCall, 5> kCalls = {{
     {"vprintf", Vprintf, 2},
     {"malloc", Malloc, 1},
     {"free", Free, 1},
     {"__assertfail", AssertFail, 4},
+    {"cudaGraphSetConditional", SetConditional, 2},
 }};
 
 }  // namespace

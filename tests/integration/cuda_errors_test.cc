@@ -118,6 +118,52 @@ TEST_F(CudaErrors, AKernelsFaultIsReturnedByTheNextCallAndStays) {
   HAWSER_CU(cuDevicePrimaryCtxRelease(device_));
 }
 
+TEST_F(CudaErrors, WhatCannotBeMadeDoesNotSpoilWhatComesNext) {
+  CUgraph graph = nullptr, other = nullptr;
+  HAWSER_CU(cuGraphCreate(&graph, 0));
+  HAWSER_CU(cuGraphCreate(&other, 0));
+  CUgraphNode first = nullptr, second = nullptr, foreign = nullptr;
+  HAWSER_CU(cuGraphAddEmptyNode(&first, graph, nullptr, 0));
+  HAWSER_CU(cuGraphAddEmptyNode(&foreign, other, nullptr, 0));
+  EXPECT_EQ(cuGraphAddEmptyNode(&second, graph, &foreign, 1), CUDA_ERROR_INVALID_VALUE);
+  HAWSER_CU(cuGraphAddEmptyNode(&second, graph, &first, 1));
+  CUgraphExec exec = nullptr;
+  HAWSER_CU(cuGraphAddDependencies(graph, &second, &first, nullptr, 1));
+  EXPECT_EQ(cuGraphInstantiate(&exec, graph, 0), CUDA_ERROR_INVALID_VALUE) << "a circle";
+  HAWSER_CU(cuGraphRemoveDependencies(graph, &second, &first, nullptr, 1));
+  HAWSER_CU(cuGraphInstantiate(&exec, graph, 0));
+
+  CUmemAllocationProp properties{};
+  properties.type = CU_MEM_ALLOCATION_TYPE_PINNED;
+  properties.location = {CU_MEM_LOCATION_TYPE_DEVICE, {device_}};
+  size_t unit = 0;
+  HAWSER_CU(cuMemGetAllocationGranularity(&unit, &properties, CU_MEM_ALLOC_GRANULARITY_MINIMUM));
+  CUmemGenericAllocationHandle memory = 0;
+  EXPECT_EQ(cuMemCreate(&memory, unit << 30, &properties, 0), CUDA_ERROR_OUT_OF_MEMORY);
+  HAWSER_CU(cuMemCreate(&memory, unit, &properties, 0));
+  HAWSER_CU(cuMemRelease(memory));
+}
+
+TEST_F(CudaErrors, GraphsInNodesEndWithThem) {
+  for (int round = 0; round < 4; ++round) {
+    CUgraph child = nullptr, graph = nullptr, inner = nullptr;
+    HAWSER_CU(cuGraphCreate(&child, 0));
+    HAWSER_CU(cuGraphCreate(&graph, 0));
+    CUgraphNode node = nullptr;
+    HAWSER_CU(cuGraphAddEmptyNode(&node, child, nullptr, 0));
+    HAWSER_CU(cuGraphAddChildGraphNode(&node, graph, nullptr, 0, child));
+    HAWSER_CU(cuGraphChildGraphNodeGetGraph(node, &inner));
+    size_t count = 0;
+    HAWSER_CU(cuGraphGetNodes(inner, nullptr, &count));
+    EXPECT_EQ(count, 1u);
+    EXPECT_EQ(cuGraphDestroy(inner), CUDA_ERROR_INVALID_VALUE) << "it is the node's";
+    if (round % 2 == 0) HAWSER_CU(cuGraphDestroyNode(node));
+    HAWSER_CU(cuGraphDestroy(graph));
+    HAWSER_CU(cuGraphDestroy(child));
+  }
+  HAWSER_CU(cuCtxSynchronize());
+}
+
 TEST_F(CudaErrors, MisalignedAccessHasACodeOfItsOwn) {
   CUdeviceptr memory = 0;
   HAWSER_CU(cuMemAlloc(&memory, 64));

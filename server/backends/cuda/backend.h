@@ -169,6 +169,8 @@ class CudaBackend final : public cuda::Handler, public SessionBackend {
   int32_t CloneGraph(const cuda::Call& call, const cuda::CloneGraph& message) override;
   int32_t AddNode(const cuda::Call& call, const cuda::AddNode& message) override;
   int32_t AddAllocationNode(const cuda::Call& call, const cuda::AddAllocationNode& message) override;
+  int32_t CreateCondition(const cuda::Call& call, const cuda::CreateCondition& message) override;
+  int32_t AddConditionalNode(const cuda::Call& call, const cuda::AddConditionalNode& message) override;
   int32_t SetNode(const cuda::Call& call, const cuda::SetNode& message) override;
   int32_t EnableNode(const cuda::Call& call, const cuda::EnableNode& message) override;
   int32_t SetDependencies(const cuda::Call& call, const cuda::SetDependencies& message) override;
@@ -421,6 +423,9 @@ class CudaBackend final : public cuda::Handler, public SessionBackend {
   int32_t UseNodes(const wire::ArrayView<wire::Id>& ids, std::vector<CUgraphNode>* nodes);
   int32_t AddNativeNode(const cuda::AddNode& message, CUgraph graph, const std::vector<CUgraphNode>& dependencies,
                         CUgraphNode* node);
+  /// Takes away the names of a graph's nodes and of all that is in them, and of the conditions made for it.
+  void EndNodes(wire::Id graph);
+  void EndInnerGraphs(const Node& node);
   struct KernelParameters;
   int32_t FillKernel(const cuda::NodeParameters& from, KernelParameters* to);
   int32_t FillCopy(const cuda::NodeParameters& from, CUDA_MEMCPY3D* to, CUcontext* context);
@@ -457,6 +462,7 @@ class CudaBackend final : public cuda::Handler, public SessionBackend {
   std::string reason_;
   Failure failure_;
   std::vector<std::unique_ptr<HostCall>> host_calls_;  ///< Of graph nodes; kept for the session's life.
+  std::unordered_set<uint64_t> conditions_;            ///< Handles of graphs' conditions that the driver knows.
   std::atomic<uint64_t> host_calls_due_{0};            ///< Of streams: given to the driver, and not over.
 
   // Sharing the device. See gated.cc.

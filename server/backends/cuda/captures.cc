@@ -60,11 +60,13 @@ int32_t CudaBackend::EndCapture(const cuda::Call& call, const cuda::EndCapture& 
     if (native != nullptr && driver_.cuGraphDestroy != nullptr) (void)driver_.cuGraphDestroy(native);
     return ReplyStatus(call, result != CUDA_SUCCESS ? result : CUDA_ERROR_INVALID_VALUE);
   }
+  const bool existing = graph->inner || graph->owned.get() != nullptr;  // It was there before the capture, and stays.
   if (result != CUDA_SUCCESS || native == nullptr) {
-    graph->error = result != CUDA_SUCCESS ? result : CUDA_ERROR_STREAM_CAPTURE_INVALIDATED;
-    return ReplyStatus(call, graph->error);
+    const int32_t error = result != CUDA_SUCCESS ? result : CUDA_ERROR_STREAM_CAPTURE_INVALIDATED;
+    if (!existing) graph->error = error;
+    return ReplyStatus(call, error);
   }
-  if (graph->owned.get() != native) {
+  if (!existing) {
     graph->native = native;
     graph->owned = OwnedGraph(&driver_, native);
   }

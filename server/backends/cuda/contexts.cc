@@ -355,11 +355,10 @@ int32_t CudaBackend::ReleaseObject(const cuda::Call& call, const cuda::Release& 
         graph->names.erase(node->native);
         if (driver_.cuGraphDestroyNode != nullptr) (void)driver_.cuGraphDestroyNode(node->native);
       }
+      EndInnerGraphs(*node);
     }
   } else if (type == cuda::Handle::kGraph) {
-    objects_->Table<Node>().ForEach([&](wire::Id node, Node& object) {
-      if (object.graph == id) objects_->Table<Node>().Erase(node);
-    });
+    EndNodes(id);
   }
   if (!objects_->Erase(id)) return Fail(call, Explain(CUDA_ERROR_INVALID_HANDLE, "there is no such object"));
   return 0;

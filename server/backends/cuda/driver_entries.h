@@ -171,6 +171,8 @@
   X(cuGraphAddEventRecordNode)          \
   X(cuGraphAddMemAllocNode)             \
   X(cuGraphAddMemFreeNode)              \
+  X(cuGraphAddNode)                     \
+  X(cuGraphConditionalHandleCreate)     \
   X(cuGraphKernelNodeGetParams)         \
   X(cuGraphKernelNodeSetParams)         \
   X(cuGraphKernelNodeSetAttribute)      \

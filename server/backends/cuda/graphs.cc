@@ -59,6 +59,8 @@ wire::Id CudaBackend::NameNode(wire::Id graph, CUgraphNode node, const wire::Arr
 }
 
 // --- graphs and nodes
+//
+// A name for which the guest has heard that nothing became of it is free again: it is not kept as an error.
 
 int32_t CudaBackend::CreateGraph(const cuda::Call& call, const cuda::CreateGraph& message) {
   if (driver_.cuGraphCreate == nullptr) return Fail(call, kNotSupported, message.graph);
@@ -224,7 +226,6 @@ int32_t CudaBackend::AddNativeNode(const cuda::AddNode& message, CUgraph graph,
 int32_t CudaBackend::AddNode(const cuda::Call& call, const cuda::AddNode& message) {
   int32_t status = 0;
   const auto answer = [&](int32_t result) {
-    if (result != 0) objects_->Poison(message.node, result);
     reason_.clear();
     return ReplyStatus(call, result);
   };
@@ -275,7 +276,6 @@ int32_t CudaBackend::AddAllocationNode(const cuda::Call& call, const cuda::AddAl
       if (reply.status == 0) objects_->Table<Graph>().Find(message.graph)->names[native] = message.node;
     }
   }
-  if (reply.status != 0) objects_->Poison(message.node, reply.status);
   reason_.clear();
   Reply(call, reply);
   return 0;
@@ -480,10 +480,16 @@ int32_t CudaBackend::DescribeNode(const cuda::Call& call, const cuda::DescribeNo
       }
       case CU_GRAPH_NODE_TYPE_GRAPH: {
         Graph child;
+        child.inner = true;
         if (!message.child || driver_.cuGraphChildGraphNodeGetGraph == nullptr) break;
         reply.status = driver_.cuGraphChildGraphNodeGetGraph(node->native, &child.native);
         if (reply.status == 0) reply.status = Keep(message.child, std::move(child));
-        if (reply.status == 0) to.graph = message.child;
+        if (reply.status == 0) {
+          to.graph = message.child;
+          Node* const parent = objects_->Table<Node>().Find(message.node);
+          EndInnerGraphs(*parent);  // Names that it had before.
+          parent->inner = {message.child};
+        }
         break;
       }
       case CU_GRAPH_NODE_TYPE_MEM_ALLOC: {
@@ -554,7 +560,6 @@ int32_t CudaBackend::InstantiateGraph(const cuda::Call& call, const cuda::Instan
       reply.status = Keep(message.exec, std::move(exec));
     }
   }
-  if (reply.status != 0) objects_->Poison(message.exec, reply.status);
   reason_.clear();
   Reply(call, reply);
   return 0;

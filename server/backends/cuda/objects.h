@@ -178,9 +178,12 @@ struct Mipmap {
 struct Graph {
   int32_t error = 0;
   CUgraph native = nullptr;
-  OwnedGraph owned;  ///< Null while a capture fills it, and for a child graph.
+  OwnedGraph owned;    ///< Null while a capture fills it, and for an inner graph.
+  bool inner = false;  ///< A child graph, or a body of a conditional node: ends with its node.
+  unsigned depth = 0;  ///< Bodies around it.
   /// Names of its nodes.
   std::unordered_map<CUgraphNode, wire::Id> names;
+  std::vector<uint64_t> conditions;  ///< Handles of conditions that were made for it.
 };
 struct GraphExec {
   int32_t error = 0;
@@ -191,6 +194,7 @@ struct Node {
   int32_t error = 0;
   CUgraphNode native = nullptr;
   wire::Id graph;
+  std::vector<wire::Id> inner;  ///< Names of the graphs in it, once they have some.
 };
 
 /// Type, code for an id that names nothing, and name for messages.

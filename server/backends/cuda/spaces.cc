@@ -49,7 +49,6 @@ int32_t CudaBackend::CreateAllocation(const cuda::Call& call, const cuda::Create
   const CUresult result = driver_.cuMemCreate(&native, message.size, &properties, 0);
   if (result != CUDA_SUCCESS) {
     ledger_->Cancel(message.size);
-    objects_->Poison(message.allocation, result);
     return ReplyStatus(call, result);
   }
   ledger_->Commit(message.size);
