@@ -64,19 +64,24 @@ int32_t ChunkedMemory::Back(uint64_t size, uint64_t* address) {
     chunk.size = std::min(step, size - done);
     status = vmm_->Create(chunk.size, &chunk.handle);
     if (status != 0) break;
-    status = vmm_->Map(chunk.address, chunk.size, chunk.handle);
+    status = Map(chunk);
     if (status != 0) {
       vmm_->Release(chunk.handle);
       break;
     }
-    chunks_[chunk.address] = chunk;
-    held_ += chunk.size;
     done += chunk.size;
   }
   if (status == 0) status = vmm_->SetAccess(begin, size, devices_);
   *address = begin;
   if (status != 0) Unback(begin);
   return status;
+}
+
+int32_t ChunkedMemory::Map(const Chunk& chunk) {
+  if (const int32_t status = vmm_->Map(chunk.address, chunk.size, chunk.handle); status != 0) return status;
+  chunks_[chunk.address] = chunk;
+  held_ += chunk.size;
+  return 0;
 }
 
 void ChunkedMemory::Unback(uint64_t address) {
@@ -136,9 +141,76 @@ bool ChunkedMemory::Free(uint64_t address) {
       return true;
     }
   }
+  if (const auto in = taken_in_.find(address); in != taken_in_.end()) {
+    Unback(in->second);
+    taken_in_.erase(in);
+    return true;
+  }
   if (slabs_.count(address) != 0 || addresses_.SizeAt(address - begin_) == 0) return false;
+  const auto in = taken_in_.lower_bound(address);
+  if (in != taken_in_.end() && in->second == address) return false;  // It begins further on.
   Unback(address);
   return true;
+}
+
+std::vector<ChunkedMemory::Chunk> ChunkedMemory::Share(uint64_t address, uint64_t size) {
+  const std::lock_guard lock(mutex_);
+  std::vector<Chunk> shared;
+  auto at = chunks_.upper_bound(address);
+  if (size == 0 || at == chunks_.begin()) return shared;
+  --at;
+  uint64_t left = size;
+  uint64_t place = address;
+  for (; at != chunks_.end() && left != 0; ++at) {
+    const Chunk& chunk = at->second;
+    // A hole before it; or it is another process's, which shares it itself.
+    if (place < chunk.address || place - chunk.address >= chunk.size || taken_in_.count(address) != 0) return {};
+    const uint64_t here = std::min(left, chunk.size - (place - chunk.address));
+    left -= here;
+    place += here;
+    shared.push_back(chunk);
+  }
+  if (left != 0) return {};
+  for (Chunk& chunk : shared) chunks_[chunk.address].shared = chunk.shared = true;
+  return shared;
+}
+
+int32_t ChunkedMemory::TakeIn(std::span<const Chunk> chunks, uint64_t offset, uint64_t* address) {
+  uint64_t size = 0;
+  for (const Chunk& chunk : chunks) {
+    if (chunk.size == 0 || chunk.size % granularity_ != 0 || chunk.size > UINT64_MAX / 2 - size) {
+      return vmm_->out_of_memory();
+    }
+    size += chunk.size;
+  }
+  if (offset >= size) return vmm_->out_of_memory();
+  const std::lock_guard lock(mutex_);
+  const auto room = addresses_.Allocate(size);
+  if (!room) return vmm_->out_of_memory();
+  const uint64_t begin = begin_ + *room;
+  uint64_t done = 0;
+  int32_t status = 0;
+  for (const Chunk& each : chunks) {
+    Chunk chunk = each;
+    chunk.address = begin + done;
+    chunk.shared = true;
+    status = Map(chunk);
+    if (status != 0) break;
+    done += chunk.size;
+  }
+  if (status == 0) status = vmm_->SetAccess(begin, size, devices_);
+  if (status == 0) {
+    *address = begin + offset;
+    taken_in_[*address] = begin;
+    return 0;
+  }
+  // The handles are the caller's again.
+  for (auto at = chunks_.lower_bound(begin); at != chunks_.end() && at->first < begin + done; at = chunks_.erase(at)) {
+    vmm_->Unmap(at->first, at->second.size);
+    held_ -= at->second.size;
+  }
+  (void)addresses_.Free(*room);
+  return status;
 }
 
 int32_t ChunkedMemory::GiveAccess(int device) {

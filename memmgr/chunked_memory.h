@@ -12,6 +12,7 @@
 #include <map>
 #include <mutex>
 #include <set>
+#include <span>
 #include <utility>
 #include <vector>
 
@@ -33,6 +34,7 @@ class ChunkedMemory {
     uint64_t address = 0;
     uint64_t size = 0;
     DeviceVmm::Handle handle = 0;
+    bool shared = false;  ///< Other processes may have it, or made it: it stays what it is and where it is.
   };
 
   /// `vmm` is borrowed. `device`: its number, which may use the memory from the start.
@@ -52,8 +54,16 @@ class ChunkedMemory {
   uint64_t Footprint(uint64_t size) const;
   /// The driver's code; 0: `*address` is usable by all devices that have access.
   int32_t Allocate(uint64_t size, uint64_t* address);
-  /// Ends the allocation that begins there. False when none does.
+  /// Ends the allocation, or what was taken in, that begins there. False when none does. Chunks that others have too
+  /// live on with them.
   bool Free(uint64_t address);
+  /// The chunks under an allocation, in order, which are shared from now on; they live as long as it does. Nothing when
+  /// the range is no allocation's.
+  std::vector<Chunk> Share(uint64_t address, uint64_t size);
+  /// Takes in chunks of another process, side by side; their sizes and handles say what they are, and the handles are
+  /// this object's from now on, or the caller's again when the driver's code says that it cannot be. `offset`:
+  /// where in them the memory begins that somebody shares, which is `*address`.
+  int32_t TakeIn(std::span<const Chunk> chunks, uint64_t offset, uint64_t* address);
   /// One more device may use the memory, what there is and what comes.
   int32_t GiveAccess(int device);
 
@@ -72,6 +82,8 @@ class ChunkedMemory {
   uint64_t ChunkSize(uint64_t size) const;
   /// Addresses with memory behind them.
   int32_t Back(uint64_t size, uint64_t* address);
+  /// Maps a chunk at its address, and notes it.
+  int32_t Map(const Chunk& chunk);
   void Unback(uint64_t address);
   int32_t AllocateSmall(uint64_t size, uint64_t* address);
   /// Changes a slab by change(extents), and where it stands in by_room_.
@@ -92,6 +104,7 @@ class ChunkedMemory {
   std::vector<int> devices_;
   std::map<uint64_t, Chunk> chunks_;                 ///< By address.
   std::map<uint64_t, Slab> slabs_;                   ///< By address.
+  std::map<uint64_t, uint64_t> taken_in_;            ///< Where the memory begins -> where its chunks do.
   std::set<std::pair<uint64_t, uint64_t>> by_room_;  ///< (largest free extent, address) of the slabs.
   uint64_t empty_slabs_ = 0;
   uint64_t held_ = 0;

@@ -2,8 +2,10 @@
 #include "server/export_broker.h"
 
 #include <sys/epoll.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 
+#include <algorithm>
 #include <utility>
 
 namespace hawser::server {
@@ -16,7 +18,16 @@ using wire::Status;
 /// Answers in a row before others have their turn.
 constexpr int kRequestsPerRound = 64;
 
+/// Descriptors that workers may have kept here, all together: of what this process may have, by its own leave.
+size_t MostFiles() {
+  rlimit limit{};
+  if (::getrlimit(RLIMIT_NOFILE, &limit) != 0) return 0;
+  return std::min<size_t>(limit.rlim_max, 1u << 20) / 4;  // hawserd raises its limit as far as it may.
+}
+
 }  // namespace
+
+ExportBroker::ExportBroker(EventLoop* loop) : loop_(loop), table_(MostFiles()) {}
 
 ExportBroker::~ExportBroker() {
   for (auto& [session, worker] : workers_) Close(worker);

@@ -18,7 +18,7 @@ namespace hawser::server {
 class ExportBroker {
  public:
   /// `loop` is borrowed.
-  explicit ExportBroker(EventLoop* loop) : loop_(loop) {}
+  explicit ExportBroker(EventLoop* loop);
   ~ExportBroker();
   ExportBroker(const ExportBroker&) = delete;
   ExportBroker& operator=(const ExportBroker&) = delete;
@@ -40,7 +40,7 @@ class ExportBroker {
   void Close(Worker& worker);
 
   EventLoop* const loop_;
-  ExportTable table_;
+  ExportTable table_;  ///< Keeps a quarter of the descriptors that hawserd may have.
   std::map<uint64_t, Worker> workers_;
 };
 

@@ -4,7 +4,7 @@
 #include <sys/socket.h>
 #include <sys/time.h>
 
-#include <cerrno>
+#include "server/export_packet.h"
 
 namespace hawser::server {
 
@@ -14,51 +14,56 @@ ExportClient::ExportClient(wire::Fd fd) : fd_(std::move(fd)) {
   (void)::setsockopt(fd_.get(), SOL_SOCKET, SO_SNDTIMEO, &kPatience, sizeof(kPatience));
 }
 
-std::optional<ExportReply> ExportClient::Ask(const ExportRequest& request) {
+std::optional<ExportReply> ExportClient::Ask(const ExportRequest& request, std::span<const wire::Fd> files,
+                                             std::vector<wire::Fd>* found) {
   const std::lock_guard<std::mutex> lock(mutex_);
   if (!fd_.valid()) return std::nullopt;
   ExportReply reply;
-  ssize_t done = 0;
-  do {
-    done = ::send(fd_.get(), &request, sizeof(request), MSG_NOSIGNAL);
-  } while (done < 0 && errno == EINTR);
-  if (done == static_cast<ssize_t>(sizeof(request))) {
-    do {
-      done = ::recv(fd_.get(), &reply, sizeof(reply), MSG_TRUNC);
-    } while (done < 0 && errno == EINTR);
-    if (done == static_cast<ssize_t>(sizeof(reply))) return reply;
+  // Not sent: no answer will come.
+  if (!SendExportPacket(fd_.get(), std::as_bytes(std::span(&request, 1)), files, 0)) return std::nullopt;
+  if (ReceiveExportPacket(fd_.get(), std::as_writable_bytes(std::span(&reply, 1)), found, 0) == PacketGot::kPacket) {
+    return reply;
   }
   // What comes now would be taken for the answer to the next question.
   fd_.Reset();
   return std::nullopt;
 }
 
-std::optional<ExportToken> ExportClient::Publish(ExportKind kind, const ExportedThing& thing) {
+std::optional<ExportToken> ExportClient::Publish(ExportKind kind, const ExportedThing& thing,
+                                                 std::span<const wire::Fd> files) {
   ExportRequest request;
   request.action = ExportAction::kPublish;
   request.kind = kind;
   request.thing = thing;
-  const std::optional<ExportReply> reply = Ask(request);
+  std::vector<wire::Fd> none;
+  const std::optional<ExportReply> reply = Ask(request, files, &none);
   if (!reply || reply->verdict != ExportVerdict::kOk) return std::nullopt;
   return reply->token;
 }
 
-ExportVerdict ExportClient::Find(ExportKind kind, const ExportToken& token, ExportedThing* thing) {
+ExportVerdict ExportClient::Find(ExportKind kind, const ExportToken& token, ExportedThing* thing,
+                                 std::vector<wire::Fd>* files) {
   ExportRequest request;
   request.action = ExportAction::kFind;
   request.kind = kind;
   request.token = token;
-  const std::optional<ExportReply> reply = Ask(request);
+  std::vector<wire::Fd> found;
+  const std::optional<ExportReply> reply = Ask(request, {}, &found);
   if (!reply) return ExportVerdict::kUnknown;
-  if (reply->verdict == ExportVerdict::kOk) *thing = reply->thing;
-  return reply->verdict;
+  if (reply->verdict != ExportVerdict::kOk) return reply->verdict;
+  // This worker may have as many open as it may.
+  if (found.size() != reply->thing.descriptors) return ExportVerdict::kFull;
+  *thing = reply->thing;
+  *files = std::move(found);
+  return ExportVerdict::kOk;
 }
 
 void ExportClient::Withdraw(const ExportToken& token) {
   ExportRequest request;
   request.action = ExportAction::kWithdraw;
   request.token = token;
-  (void)Ask(request);
+  std::vector<wire::Fd> none;
+  (void)Ask(request, {}, &none);
 }
 
 }  // namespace hawser::server

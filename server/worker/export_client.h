@@ -5,7 +5,9 @@
 
 #include <mutex>
 #include <optional>
+#include <span>
 #include <utility>
+#include <vector>
 
 #include "server/exported.h"
 #include "wire/socket.h"
@@ -18,14 +20,17 @@ class ExportClient {
  public:
   explicit ExportClient(wire::Fd fd);
 
-  /// Gives `thing` a token. Nothing: the session has too many, or hawserd does not answer.
-  std::optional<ExportToken> Publish(ExportKind kind, const ExportedThing& thing);
-  /// What a token of this tenant stands for; *thing is set with kOk only.
-  ExportVerdict Find(ExportKind kind, const ExportToken& token, ExportedThing* thing);
+  /// Gives `thing` a token; `files` are its descriptors, which hawserd keeps too. Nothing: the session has too many, or
+  /// hawserd does not answer.
+  std::optional<ExportToken> Publish(ExportKind kind, const ExportedThing& thing, std::span<const wire::Fd> files = {});
+  /// What a token of this tenant stands for; *thing and *files are set with kOk only, and have as many descriptors as
+  /// the thing says.
+  ExportVerdict Find(ExportKind kind, const ExportToken& token, ExportedThing* thing, std::vector<wire::Fd>* files);
   void Withdraw(const ExportToken& token);
 
  private:
-  std::optional<ExportReply> Ask(const ExportRequest& request);
+  std::optional<ExportReply> Ask(const ExportRequest& request, std::span<const wire::Fd> files,
+                                 std::vector<wire::Fd>* found);
 
   std::mutex mutex_;
   wire::Fd fd_;  ///< Not valid: hawserd is asked no more.

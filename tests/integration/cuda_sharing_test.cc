@@ -328,6 +328,92 @@ TEST_F(CudaSharing, AContextThatEndsClosesWhatItOpened) {
   EXPECT_EQ(Differs(Import(both.memory), 9), kCount);
 }
 
+TEST_F(CudaSharing, DISABLED_WorksOnWhatItIsGivenForEver) {
+  const Talk starter = Starter();
+  CUipcMemHandle handle;
+  ASSERT_TRUE(starter.Receive(&handle));
+  const CUdeviceptr memory = Import(handle);
+  uint32_t rounds = 2000000000;
+  void* parameters[] = {const_cast<CUdeviceptr*>(&memory), &rounds};
+  HAWSER_CU(cuLaunchKernel(Function("spin"), 1, 1, 1, 1, 1, 1, 0, nullptr, parameters, nullptr));
+  starter.SayWord();
+  (void)starter.AwaitWord();
+  FAIL() << "nobody killed it";
+}
+
+TEST_F(CudaSharing, TheDeathOfAnOpenerHurtsNobody) {
+  const CUdeviceptr memory = Allocate(3), scratch = Allocate(0);
+  const CUipcMemHandle handle = Export(memory);
+  {
+    OtherProcess victim("CudaSharing.DISABLED_WorksOnWhatItIsGivenForEver");
+    victim.Send(Export(scratch));
+    ASSERT_TRUE(victim.AwaitWord());
+    victim.Kill();
+  }
+  HAWSER_CU(LaunchAdd(Function("add"), memory, kCount, 2, nullptr));
+  EXPECT_EQ(Differs(memory, 5), kCount);
+  HAWSER_CU(cuMemFree(scratch));
+  // Others can have it as before.
+  OtherProcess other("CudaSharing.DISABLED_AddsToWhatItIsGiven");
+  other.Send(handle);
+  ASSERT_TRUE(other.AwaitWord());
+  EXPECT_EQ(Differs(memory, 12), kCount);
+  HAWSER_CU(LaunchAdd(Function("add"), memory, kCount, 100, nullptr));
+  HAWSER_CU(cuCtxSynchronize());
+  other.SayWord();
+  EXPECT_TRUE(other.Wait());
+}
+
+constexpr uint32_t kLarge = (5u << 18) + 77;  // Several pieces of 2 MiB, and a bit.
+
+struct Three {
+  CUipcMemHandle small[2];
+  CUipcMemHandle large;
+};
+
+TEST_F(CudaSharing, DISABLED_LooksAtNeighboursAndAtLargeMemory) {
+  const Talk starter = Starter();
+  Three three;
+  ASSERT_TRUE(starter.Receive(&three));
+  const CUdeviceptr small[] = {Import(three.small[0]), Import(three.small[1])}, large = Import(three.large);
+  EXPECT_NE(small[0], small[1]);
+  EXPECT_EQ(Differs(small[0], 7), kCount);
+  EXPECT_EQ(Differs(small[1], 8), kCount);
+  HAWSER_CU(cuIpcCloseMemHandle(small[0]));
+  EXPECT_EQ(Differs(small[1], 8), kCount) << "closing one leaves the other";
+  HAWSER_CU(cuMemsetD32(small[1], 80, kCount));
+  std::vector<uint32_t> back(kLarge);
+  HAWSER_CU(cuMemcpyDtoH(back.data(), large, back.size() * 4));
+  for (uint32_t i = 0; i < kLarge; ++i) ASSERT_EQ(back[i], i * 2654435761u) << i;
+  HAWSER_CU(LaunchAdd(Function("add"), large, kLarge, 1, nullptr));
+  HAWSER_CU(cuCtxSynchronize());
+  HAWSER_CU(cuIpcCloseMemHandle(large));
+}
+
+TEST_F(CudaSharing, NeighboursAndLargeMemoryAreEachWhatTheyAre) {
+  const CUdeviceptr small[] = {Allocate(7), Allocate(8)};
+  std::vector<uint32_t> values(kLarge);
+  for (uint32_t i = 0; i < kLarge; ++i) values[i] = i * 2654435761u;
+  CUdeviceptr large = 0;
+  HAWSER_CU(cuMemAlloc(&large, values.size() * 4));
+  HAWSER_CU(cuMemcpyHtoD(large, values.data(), values.size() * 4));
+  Three three;
+  three.small[0] = Export(small[0]);
+  three.small[1] = Export(small[1]);
+  three.large = Export(large);
+  {
+    OtherProcess other("CudaSharing.DISABLED_LooksAtNeighboursAndAtLargeMemory");
+    other.Send(three);
+    EXPECT_TRUE(other.Wait());
+  }
+  EXPECT_EQ(Differs(small[0], 7), kCount);
+  EXPECT_EQ(Differs(small[1], 80), kCount);
+  std::vector<uint32_t> back(kLarge);
+  HAWSER_CU(cuMemcpyDtoH(back.data(), large, back.size() * 4));
+  for (uint32_t i = 0; i < kLarge; ++i) ASSERT_EQ(back[i], values[i] + 1) << i;
+  for (const CUdeviceptr each : {small[0], small[1], large}) HAWSER_CU(cuMemFree(each));
+}
+
 TEST_F(CudaSharing, DISABLED_TriesStolenHandles) {
   Both both;
   ASSERT_TRUE(Starter().Receive(&both));

@@ -292,7 +292,15 @@ class CudaBackend final : public cuda::Handler, public SessionBackend {
   bool CanShare() const;
   /// A number for the driver library: handles of one are nothing to another.
   uint64_t DriverMark() const;
-  int32_t FindShared(ExportKind kind, const ExportToken& token, ExportedThing* thing) const;
+  int32_t FindShared(ExportKind kind, const ExportToken& token, ExportedThing* thing,
+                     std::vector<wire::Fd>* files) const;
+  /// Memory in chunks. *token: what it is published by.
+  int32_t ExportChunks(MemoryRange* range, ExportToken* token);
+  /// `range`: empty, to be filled in but for owner and kind. Nothing of `thing` is trusted.
+  int32_t OpenChunks(const Context& context, const ExportToken& token, const ExportedThing& thing,
+                     const std::vector<wire::Fd>& files, MemoryRange* range);
+  /// Ends an opening that the device may still use, in chunks or by the driver.
+  CUresult CloseOpened(uint64_t address);
 
   // ------------------------------------------------------------------ copies (copies.cc)
   /// Room for a small write, filled with `data`; null without memory.

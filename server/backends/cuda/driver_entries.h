@@ -106,6 +106,8 @@
   X(cuMemMap)                           \
   X(cuMemUnmap)                         \
   X(cuMemSetAccess)                     \
+  X(cuMemExportToShareableHandle)       \
+  X(cuMemImportFromShareableHandle)     \
   X(cuMemGetAllocationGranularity)      \
   X(cuArray3DCreate)                    \
   X(cuArrayDestroy)                     \

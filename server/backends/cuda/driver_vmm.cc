@@ -6,6 +6,31 @@
 
 namespace hawser::server::cuda_backend {
 
+namespace {
+
+constexpr auto kFile = CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR;
+
+/// Whether memory that is made with these properties can be given to other processes.
+bool CanShare(const DriverTable& driver, CUmemAllocationProp properties) {
+  int said = 0;
+  size_t least = 0;
+  properties.requestedHandleTypes = kFile;
+  if (driver.cuMemExportToShareableHandle == nullptr || driver.cuMemImportFromShareableHandle == nullptr ||
+      driver.cuDeviceGetAttribute(&said, CU_DEVICE_ATTRIBUTE_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR_SUPPORTED,
+                                  properties.location.id) != CUDA_SUCCESS ||
+      said == 0 ||
+      driver.cuMemGetAllocationGranularity(&least, &properties, CU_MEM_ALLOC_GRANULARITY_MINIMUM) != CUDA_SUCCESS) {
+    return false;
+  }
+  // All memory will be made so: it is tried first. A device that is full says nothing against it.
+  CUmemGenericAllocationHandle handle = 0;
+  const CUresult result = driver.cuMemCreate(&handle, least, &properties, 0);
+  if (result == CUDA_SUCCESS) (void)driver.cuMemRelease(handle);
+  return result == CUDA_SUCCESS || result == CUDA_ERROR_OUT_OF_MEMORY;
+}
+
+}  // namespace
+
 std::unique_ptr<DriverVmm> DriverVmm::Create(const DriverTable* driver, CUdevice device, std::string* why) {
   if (driver->cuMemAddressReserve == nullptr || driver->cuMemAddressFree == nullptr || driver->cuMemCreate == nullptr ||
       driver->cuMemRelease == nullptr || driver->cuMemMap == nullptr || driver->cuMemUnmap == nullptr ||
@@ -25,6 +50,7 @@ std::unique_ptr<DriverVmm> DriverVmm::Create(const DriverTable* driver, CUdevice
   properties.requestedHandleTypes = CU_MEM_HANDLE_TYPE_NONE;
   properties.location.type = CU_MEM_LOCATION_TYPE_DEVICE;
   properties.location.id = device;
+  if (CanShare(*driver, properties)) properties.requestedHandleTypes = kFile;
   size_t granularity = 0;
   result = driver->cuMemGetAllocationGranularity(&granularity, &properties, CU_MEM_ALLOC_GRANULARITY_RECOMMENDED);
   if (result != CUDA_SUCCESS || !std::has_single_bit(granularity)) {
@@ -44,6 +70,22 @@ int32_t DriverVmm::Reserve(uint64_t size, uint64_t* address) {
 int32_t DriverVmm::Create(uint64_t size, Handle* handle) {
   CUmemGenericAllocationHandle native = 0;
   const CUresult result = driver_->cuMemCreate(&native, size, &properties_, 0);
+  *handle = native;
+  return result;
+}
+
+CUresult DriverVmm::Export(Handle handle, wire::Fd* file) {
+  int descriptor = -1;
+  const CUresult result = driver_->cuMemExportToShareableHandle(&descriptor, handle, kFile, 0);
+  if (result == CUDA_SUCCESS) file->Reset(descriptor);
+  return result;
+}
+
+CUresult DriverVmm::Import(const wire::Fd& file, Handle* handle) {
+  CUmemGenericAllocationHandle native = 0;
+  void* const descriptor =
+      reinterpret_cast<void*>(static_cast<intptr_t>(file.get()));  // NOLINT(performance-no-int-to-ptr): its type.
+  const CUresult result = driver_->cuMemImportFromShareableHandle(&native, descriptor, kFile);
   *handle = native;
   return result;
 }

@@ -8,13 +8,15 @@
 
 #include "memmgr/device_vmm.h"
 #include "server/backends/cuda/driver_table.h"
+#include "wire/socket.h"
 
 namespace hawser::server::cuda_backend {
 
 /// Threads: any, as the driver. Needs no current context.
 class DriverVmm final : public memmgr::DeviceVmm {
  public:
-  /// Null, and why, when the driver or the device has none. `driver` is borrowed.
+  /// Null, and why, when the driver or the device has none. `driver` is borrowed. Its memory can be given to other
+  /// processes where the device says so and keeps its word.
   static std::unique_ptr<DriverVmm> Create(const DriverTable* driver, CUdevice device, std::string* why);
 
   uint64_t granularity() const override { return granularity_; }
@@ -28,6 +30,11 @@ class DriverVmm final : public memmgr::DeviceVmm {
   }
   void Unmap(uint64_t address, uint64_t size) override { (void)driver_->cuMemUnmap(address, size); }
   int32_t SetAccess(uint64_t address, uint64_t size, std::span<const int> devices) override;
+
+  /// Whether what Create() makes can be given to other processes, and theirs be had.
+  bool shareable() const { return properties_.requestedHandleTypes != CU_MEM_HANDLE_TYPE_NONE; }
+  CUresult Export(Handle handle, wire::Fd* file);
+  CUresult Import(const wire::Fd& file, Handle* handle);
 
  private:
   DriverVmm(const DriverTable* driver, const CUmemAllocationProp& properties, uint64_t granularity)

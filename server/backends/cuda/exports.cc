@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Memory and events that the tenant's other processes use too. The drivers do the sharing; what goes from guest to
-// guest are tokens of hawserd (server/exported.h).
+// Memory and events that the tenant's other processes use too. The drivers do the sharing, by their handles for other
+// processes or, where memory comes in chunks, by descriptors of these; what goes from guest to guest are tokens of
+// hawserd (server/exported.h).
 #include <cstring>
 #include <functional>
 #include <utility>
@@ -29,6 +30,8 @@ int32_t StatusOf(ExportVerdict verdict) {
       return CUDA_SUCCESS;
     case ExportVerdict::kOwn:
       return CUDA_ERROR_INVALID_CONTEXT;  // As drivers answer to who opens what is its own.
+    case ExportVerdict::kFull:
+      return CUDA_ERROR_MAP_FAILED;
     default:
       return CUDA_ERROR_INVALID_HANDLE;
   }
@@ -37,10 +40,13 @@ int32_t StatusOf(ExportVerdict verdict) {
 }  // namespace
 
 bool CudaBackend::CanShare() const {
-  // Chunks have no handles for other processes; programs take the device's word for both memory and events.
-  return services_.exports != nullptr && !linear_.chunked() && driver_.cuIpcGetMemHandle != nullptr &&
-         driver_.cuIpcOpenMemHandle != nullptr && driver_.cuIpcCloseMemHandle != nullptr &&
-         driver_.cuIpcGetEventHandle != nullptr && driver_.cuIpcOpenEventHandle != nullptr;
+  // Programs take the device's word for both memory and events.
+  const bool memory = linear_.chunked()
+                          ? linear_.shareable()
+                          : driver_.cuIpcGetMemHandle != nullptr && driver_.cuIpcOpenMemHandle != nullptr &&
+                                driver_.cuIpcCloseMemHandle != nullptr;
+  return services_.exports != nullptr && memory && driver_.cuIpcGetEventHandle != nullptr &&
+         driver_.cuIpcOpenEventHandle != nullptr;
 }
 
 uint64_t CudaBackend::DriverMark() const {
@@ -51,11 +57,52 @@ uint64_t CudaBackend::DriverMark() const {
   return mark;
 }
 
-int32_t CudaBackend::FindShared(ExportKind kind, const ExportToken& token, ExportedThing* thing) const {
+int32_t CudaBackend::FindShared(ExportKind kind, const ExportToken& token, ExportedThing* thing,
+                                std::vector<wire::Fd>* files) const {
   if (!CanShare()) return kNotSupported;
-  const ExportVerdict verdict = services_.exports->Find(kind, token, thing);
+  const ExportVerdict verdict = services_.exports->Find(kind, token, thing, files);
   if (verdict == ExportVerdict::kOk && thing->driver != DriverMark()) return CUDA_ERROR_INVALID_HANDLE;
   return StatusOf(verdict);
+}
+
+int32_t CudaBackend::ExportChunks(MemoryRange* range, ExportToken* token) {
+  if (range->publication == nullptr) {
+    SharedChunks chunks;
+    std::vector<wire::Fd> files;
+    if (const CUresult result = linear_.Share(range->address, range->size, &chunks, &files); result != CUDA_SUCCESS) {
+      return result;
+    }
+    ExportedThing thing;
+    thing.handle = chunks.Encode();
+    thing.size = range->size;
+    thing.driver = DriverMark();
+    thing.descriptors = static_cast<uint32_t>(files.size());
+    auto publication = std::make_shared<Publication>(services_.exports);
+    if (!publication->Publish(ExportKind::kMemory, thing, files)) return CUDA_ERROR_OUT_OF_MEMORY;
+    range->publication = std::move(publication);
+  }
+  *token = *range->publication->token();
+  return CUDA_SUCCESS;
+}
+
+int32_t CudaBackend::OpenChunks(const Context& context, const ExportToken& token, const ExportedThing& thing,
+                                const std::vector<wire::Fd>& files, MemoryRange* range) {
+  const SharedChunks chunks = SharedChunks::Decode(thing.handle);
+  // All of the chunks lives as long as this, so all of them counts.
+  if (chunks.total < thing.size) return CUDA_ERROR_INVALID_HANDLE;
+  if (!ledger_->Reserve(chunks.total) && !(AwaitFrees() && ledger_->Reserve(chunks.total))) {
+    return CUDA_ERROR_OUT_OF_MEMORY;
+  }
+  const CUresult result = linear_.Open(context.device, chunks, files, thing.size, &range->address);
+  if (result != CUDA_SUCCESS) {
+    ledger_->Cancel(chunks.total);
+    return result;
+  }
+  ledger_->Commit(chunks.total);
+  range->size = thing.size;
+  range->charge = chunks.total;
+  range->token = std::make_shared<const ExportToken>(token);
+  return CUDA_SUCCESS;
 }
 
 int32_t CudaBackend::ExportMemory(const cuda::Call& call, const cuda::ExportMemory& message) {
@@ -72,6 +119,13 @@ int32_t CudaBackend::ExportMemory(const cuda::Call& call, const cuda::ExportMemo
   if (status != 0) {
     reason_.clear();
     ReplyWith(call, cuda::Token(), status);
+    return 0;
+  }
+  if (linear_.InChunks(range->address)) {
+    cuda::Token reply;
+    reply.status = ExportChunks(range, &reply.token);
+    reason_.clear();
+    Reply(call, reply);
     return 0;
   }
   if (range->publication == nullptr) range->publication = std::make_shared<Publication>(services_.exports);
@@ -95,42 +149,61 @@ int32_t CudaBackend::ExportMemory(const cuda::Call& call, const cuda::ExportMemo
 int32_t CudaBackend::ImportMemory(const cuda::Call& call, const cuda::ImportMemory& message) {
   cuda::ImportedMemory reply;
   ExportedThing thing;
-  CUdeviceptr address = 0;
-  if (Enter(message.context, &reply.status) != nullptr) {
-    reply.status = FindShared(ExportKind::kMemory, message.token, &thing);
-  }
-  if (reply.status == 0) {
+  std::vector<wire::Fd> files;
+  MemoryRange range;
+  range.kind = MemoryKind::kImported;
+  range.owner = message.context;
+  MemoryRange* known = nullptr;
+  const Context* const context = Enter(message.context, &reply.status);
+  if (context != nullptr) reply.status = FindShared(ExportKind::kMemory, message.token, &thing, &files);
+  if (reply.status == 0 && files.empty()) {
     CUipcMemHandle handle{};
     std::memcpy(&handle, thing.handle.data(), sizeof(handle));
-    reply.status = driver_.cuIpcOpenMemHandle(&address, handle, message.flags);
-  }
-  if (reply.status == 0) {
-    MemoryRange* const known = memory_.Edit(address);
-    if (known != nullptr && known->kind == MemoryKind::kImported && known->owner == message.context) {
-      ++known->opened;
-    } else {
-      // It counts for whoever has it, because it lives that long.
-      MemoryRange range;
-      range.address = address;
+    CUdeviceptr address = 0;
+    reply.status = driver_.cuIpcOpenMemHandle == nullptr ? kNotSupported
+                                                         : driver_.cuIpcOpenMemHandle(&address, handle, message.flags);
+    range.address = address;
+    known = memory_.Edit(range.address);
+    if (known != nullptr && (known->kind != MemoryKind::kImported || known->owner != message.context)) known = nullptr;
+    // It counts for whoever has it, because it lives that long.
+    if (reply.status == 0 && known == nullptr) {
       range.size = range.charge = thing.size;
-      range.kind = MemoryKind::kImported;
-      range.owner = message.context;
-      const bool fits = ledger_->Reserve(thing.size);
-      if (fits) ledger_->Commit(thing.size);
-      if (!fits || !memory_.Add(range)) {
-        if (fits) ledger_->Release(thing.size);
-        (void)driver_.cuIpcCloseMemHandle(address);
-        reply.status = fits ? CUDA_ERROR_MAP_FAILED : CUDA_ERROR_OUT_OF_MEMORY;
+      if (ledger_->Reserve(thing.size)) {
+        ledger_->Commit(thing.size);
+      } else {
+        (void)driver_.cuIpcCloseMemHandle(range.address);
+        reply.status = CUDA_ERROR_OUT_OF_MEMORY;
       }
     }
+  } else if (reply.status == 0) {
+    known = memory_.Find([&](const MemoryRange& each) {
+      return each.token != nullptr && *each.token == message.token && each.owner == message.context;
+    });
+    if (known == nullptr) reply.status = OpenChunks(*context, message.token, thing, files, &range);
+  }
+  if (reply.status == 0 && known != nullptr) {
+    ++known->opened;
+    range.address = known->address;
+  } else if (reply.status == 0 && !memory_.Add(range)) {
+    (void)CloseOpened(range.address);
+    ledger_->Release(range.charge);
+    reply.status = CUDA_ERROR_MAP_FAILED;
   }
   if (reply.status == 0) {
-    reply.address = address;
+    reply.address = range.address;
     reply.size = thing.size;
   }
   reason_.clear();
   Reply(call, reply);
   return 0;
+}
+
+CUresult CudaBackend::CloseOpened(uint64_t address) {
+  if (!linear_.InChunks(address)) return driver_.cuIpcCloseMemHandle(address);
+  // What the driver does by itself otherwise.
+  const CUresult result = driver_.cuCtxSynchronize();
+  (void)linear_.Free(address);
+  return result;
 }
 
 int32_t CudaBackend::CloseMemory(const cuda::Call& call, const cuda::CloseMemory& message) {
@@ -141,14 +214,16 @@ int32_t CudaBackend::CloseMemory(const cuda::Call& call, const cuda::CloseMemory
     return Fail(call, Explain(CUDA_ERROR_INVALID_VALUE, "nothing was opened there"), {}, message.context);
   }
   const bool last = --range->opened == 0;
+  if (!last && range->token != nullptr) return 0;  // Here only this side counts.
   if (HostCallsDue()) {
-    std::function<void()> close = [this, address = message.address] { (void)driver_.cuIpcCloseMemHandle(address); };
+    std::function<void()> close = [this, address = message.address] { (void)CloseOpened(address); };
     // It counts until it is closed: its owner may have freed it by then.
     disposals_.Add(current_, last ? ForgetUntil(message.address, std::move(close)) : std::move(close));
     return 0;
   }
+  const CUresult result = CloseOpened(message.address);
   if (last) ForgetMemory(message.address);
-  return Finish(call, driver_.cuIpcCloseMemHandle(message.address), message.context);
+  return Finish(call, result, message.context);
 }
 
 int32_t CudaBackend::ExportEvent(const cuda::Call& call, const cuda::ExportEvent& message) {
@@ -179,9 +254,10 @@ int32_t CudaBackend::ExportEvent(const cuda::Call& call, const cuda::ExportEvent
 int32_t CudaBackend::ImportEvent(const cuda::Call& call, const cuda::ImportEvent& message) {
   int32_t status = 0;
   ExportedThing thing;
+  std::vector<wire::Fd> none;
   const Context* const context = Enter(message.context, &status);
   CUevent native = nullptr;
-  if (context != nullptr) status = FindShared(ExportKind::kEvent, message.token, &thing);
+  if (context != nullptr) status = FindShared(ExportKind::kEvent, message.token, &thing, &none);
   if (status == 0) {
     CUipcEventHandle handle{};
     std::memcpy(&handle, thing.handle.data(), sizeof(handle));

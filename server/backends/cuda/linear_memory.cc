@@ -69,11 +69,65 @@ CUresult LinearMemory::AllocatePitch(CUdevice device, size_t width, size_t heigh
   return driver ? CUDA_SUCCESS : Allocate(device, *size, address);
 }
 
-memmgr::ChunkedMemory* LinearMemory::At(uint64_t address) const {
+bool LinearMemory::shareable() const {
+  return chunked() &&
+         std::all_of(devices_.begin(), devices_.end(), [](const auto& each) { return each.second.vmm->shareable(); });
+}
+
+const LinearMemory::Device* LinearMemory::DeviceAt(uint64_t address) const {
   for (const auto& [id, device] : devices_) {
-    if (address >= device.memory->begin() && address < device.memory->end()) return device.memory.get();
+    if (address >= device.memory->begin() && address < device.memory->end()) return &device;
   }
   return nullptr;
+}
+
+memmgr::ChunkedMemory* LinearMemory::At(uint64_t address) const {
+  const Device* const device = DeviceAt(address);
+  return device != nullptr ? device->memory.get() : nullptr;
+}
+
+CUresult LinearMemory::Share(uint64_t address, uint64_t size, SharedChunks* chunks, std::vector<wire::Fd>* files) {
+  const Device* const device = DeviceAt(address);
+  if (device == nullptr) return CUDA_ERROR_INVALID_VALUE;
+  const std::vector<memmgr::ChunkedMemory::Chunk> found = device->memory->Share(address, size);
+  if (found.empty()) return CUDA_ERROR_INVALID_VALUE;
+  SharedChunks described;
+  described.step = found.front().size;
+  described.offset = address - found.front().address;
+  std::vector<wire::Fd> exported(found.size());
+  for (size_t i = 0; i < found.size(); ++i) {
+    described.total += found[i].size;
+    if (const CUresult result = device->vmm->Export(found[i].handle, &exported[i]); result != CUDA_SUCCESS) {
+      return result;
+    }
+  }
+  *chunks = described;
+  *files = std::move(exported);
+  return CUDA_SUCCESS;
+}
+
+CUresult LinearMemory::Open(CUdevice device, const SharedChunks& chunks, const std::vector<wire::Fd>& files,
+                            uint64_t size, uint64_t* address) {
+  const auto found = devices_.find(device);
+  if (found == devices_.end() || !chunks.Sensible(size, files.size(), found->second.vmm->granularity())) {
+    return CUDA_ERROR_INVALID_HANDLE;
+  }
+  DriverVmm& vmm = *found->second.vmm;
+  std::vector<memmgr::ChunkedMemory::Chunk> taken(files.size());
+  CUresult result = CUDA_SUCCESS;
+  size_t done = 0;
+  for (; done < files.size() && result == CUDA_SUCCESS; ++done) {
+    taken[done].size = chunks.SizeOf(done);
+    result = vmm.Import(files[done], &taken[done].handle);
+    if (result != CUDA_SUCCESS) break;
+  }
+  if (result == CUDA_SUCCESS) {
+    result = static_cast<CUresult>(found->second.memory->TakeIn(taken, chunks.offset, address));
+  }
+  if (result != CUDA_SUCCESS) {
+    for (size_t i = 0; i < done; ++i) vmm.Release(taken[i].handle);
+  }
+  return result;
 }
 
 bool LinearMemory::InChunks(uint64_t address) const { return At(address) != nullptr; }

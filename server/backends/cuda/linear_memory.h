@@ -13,6 +13,7 @@
 
 #include "memmgr/chunked_memory.h"
 #include "server/backends/cuda/driver_vmm.h"
+#include "server/backends/cuda/shared_chunks.h"
 
 namespace hawser::server::cuda_backend {
 
@@ -24,6 +25,8 @@ class LinearMemory {
   /// Lets the memory of these devices come in chunks. False, and why: one of them cannot, so all stay with the driver.
   bool Prepare(const std::vector<CUdevice>& devices, std::string* why);
   bool chunked() const { return !devices_.empty(); }
+  /// Whether chunks can be given to other processes, and theirs be had.
+  bool shareable() const;
 
   /// What an allocation of that size takes; 0: more than there are numbers.
   uint64_t Footprint(CUdevice device, uint64_t size) const;
@@ -37,6 +40,12 @@ class LinearMemory {
   /// Whether the memory there comes in chunks: then Free() needs a device that does not use it any more.
   bool InChunks(uint64_t address) const;
   CUresult Free(uint64_t address);
+  /// What other processes need to have an allocation in chunks too. The allocation lives during the call.
+  CUresult Share(uint64_t address, uint64_t size, SharedChunks* chunks, std::vector<wire::Fd>* files);
+  /// The same on their side: `size` bytes of memory that another process shares, in addresses of the device's chunks.
+  /// Free() ends it. Nothing of what is given is trusted.
+  CUresult Open(CUdevice device, const SharedChunks& chunks, const std::vector<wire::Fd>& files, uint64_t size,
+                uint64_t* address);
   /// A device may use the memory of another one.
   CUresult GiveAccess(CUdevice owner, CUdevice user);
 
@@ -52,6 +61,7 @@ class LinearMemory {
     std::unique_ptr<DriverVmm> vmm;
     std::unique_ptr<memmgr::ChunkedMemory> memory;  ///< Ends before vmm.
   };
+  const Device* DeviceAt(uint64_t address) const;
   memmgr::ChunkedMemory* At(uint64_t address) const;
 
   const DriverTable* const driver_;

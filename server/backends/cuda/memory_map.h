@@ -9,6 +9,7 @@
 #include <map>
 #include <memory>
 
+#include "server/exported.h"
 #include "wire/id.h"
 
 namespace hawser::server::cuda_backend {
@@ -34,6 +35,7 @@ struct MemoryRange {
   wire::Id owner;                            ///< Context, or module of a global.
   uint32_t opened = 1;                       ///< kImported: how often.
   std::shared_ptr<Publication> publication;  ///< kLinear, once the guest has shared it.
+  std::shared_ptr<const ExportToken> token;  ///< kImported, in chunks: what it was opened by.
 };
 
 /// Threading: the executor's.
@@ -93,6 +95,14 @@ class MemoryMap {
   }
   bool Remove(uint64_t address) { return ranges_.erase(address) != 0; }
 
+  /// The first range for which wanted(const MemoryRange&) holds; null: none.
+  template <typename Wanted>
+  MemoryRange* Find(Wanted&& wanted) {
+    for (auto& [address, range] : ranges_) {
+      if (wanted(range)) return &range;
+    }
+    return nullptr;
+  }
   /// visit(const MemoryRange&) -> bool: true removes the range.
   template <typename Visitor>
   void RemoveIf(Visitor&& visit) {

@@ -4,6 +4,7 @@
 #define HAWSER_SERVER_BACKENDS_CUDA_PUBLICATION_H_
 
 #include <optional>
+#include <span>
 
 #include "server/worker/export_client.h"
 
@@ -21,8 +22,8 @@ class Publication {
   Publication& operator=(const Publication&) = delete;
 
   const std::optional<ExportToken>& token() const { return token_; }
-  bool Publish(ExportKind kind, const ExportedThing& thing) {
-    token_ = client_->Publish(kind, thing);
+  bool Publish(ExportKind kind, const ExportedThing& thing, std::span<const wire::Fd> files = {}) {
+    token_ = client_->Publish(kind, thing, files);
     return token_.has_value();
   }
 

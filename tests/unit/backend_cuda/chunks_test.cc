@@ -161,6 +161,20 @@ TEST(CudaChunks, GuestsHearWhereTheyLie) {
   EXPECT_TRUE(told);
 }
 
+TEST(CudaChunks, ADeviceThatCannotShareThemAfterAllHasThemAllTheSame) {
+  FakeVmm vmm(64 * kMiB);
+  vmm.PromiseInVain();
+  Session session(InChunks(&vmm));
+  const wire::Id context = session.NewContext();
+  const uint64_t memory = session.NewMemory(context, 4 * kMiB);
+  EXPECT_NE(memory, 0u);
+  EXPECT_EQ(vmm.created(), 4 * kMiB);
+  cuda::ExportMemory share;
+  share.context = context;
+  share.address = memory;
+  EXPECT_EQ(session.Ask<cuda::Token>(share)->status, CUDA_ERROR_NOT_SUPPORTED);
+}
+
 TEST(CudaChunks, WithoutThemTheDriverAllocates) {
   Session::Options options;
   options.memory_from = CudaMemory::kChunks;

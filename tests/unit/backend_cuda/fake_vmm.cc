@@ -23,6 +23,10 @@ struct FakeVmmCalls {
       *value = 1;
       return CUDA_SUCCESS;
     }
+    if (attribute == CU_DEVICE_ATTRIBUTE_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR_SUPPORTED) {
+      *value = g_vmm->promises_ ? 1 : 0;
+      return CUDA_SUCCESS;
+    }
     return g_vmm->attributes_(value, attribute, device);
   }
   static CUresult Granularity(size_t* granularity, const CUmemAllocationProp*, CUmemAllocationGranularity_flags) {
@@ -44,9 +48,10 @@ struct FakeVmmCalls {
     ::munmap(Pointer(address), size);
     return CUDA_SUCCESS;
   }
-  static CUresult Create(CUmemGenericAllocationHandle* handle, size_t size, const CUmemAllocationProp*,
+  static CUresult Create(CUmemGenericAllocationHandle* handle, size_t size, const CUmemAllocationProp* properties,
                          unsigned long long) {
     const std::lock_guard lock(g_vmm->mutex_);
+    if (properties->requestedHandleTypes != CU_MEM_HANDLE_TYPE_NONE) return CUDA_ERROR_NOT_SUPPORTED;
     if (size > g_vmm->memory_ - g_vmm->used_) return CUDA_ERROR_OUT_OF_MEMORY;
     g_vmm->used_ += size;
     *handle = ++g_vmm->last_;
@@ -77,6 +82,12 @@ struct FakeVmmCalls {
   static CUresult SetAccess(CUdeviceptr address, size_t size, const CUmemAccessDesc*, size_t) {
     return ::mprotect(Pointer(address), size, PROT_READ | PROT_WRITE) == 0 ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
   }
+  static CUresult Export(void*, CUmemGenericAllocationHandle, CUmemAllocationHandleType, unsigned long long) {
+    return CUDA_ERROR_NOT_SUPPORTED;
+  }
+  static CUresult Import(CUmemGenericAllocationHandle*, void*, CUmemAllocationHandleType) {
+    return CUDA_ERROR_NOT_SUPPORTED;
+  }
   static void Require(bool condition, const char* rule) {
     if (condition) return;
     std::fprintf(stderr, "the backend broke a rule of the driver: %s\n", rule);
@@ -102,6 +113,8 @@ void FakeVmm::AddTo(DriverTable* table) {
   table->cuMemMap = FakeVmmCalls::Map;
   table->cuMemUnmap = FakeVmmCalls::Unmap;
   table->cuMemSetAccess = FakeVmmCalls::SetAccess;
+  table->cuMemExportToShareableHandle = FakeVmmCalls::Export;
+  table->cuMemImportFromShareableHandle = FakeVmmCalls::Import;
 }
 
 uint64_t FakeVmm::created() const {

@@ -23,6 +23,8 @@ class FakeVmm {
   FakeVmm& operator=(const FakeVmm&) = delete;
 
   void AddTo(DriverTable* table);
+  /// The device says that memory can be given to other processes, but none can be made so.
+  void PromiseInVain() { promises_ = true; }
 
   /// Bytes of physical memory that exist.
   uint64_t created() const;
@@ -35,6 +37,7 @@ class FakeVmm {
   const uint64_t memory_;
   uint64_t used_ = 0;
   uint64_t last_ = 0;
+  bool promises_ = false;
   decltype(DriverTable::cuDeviceGetAttribute) attributes_ = nullptr;
   std::map<uint64_t, uint64_t> reserved_;  ///< begin -> size
   std::map<uint64_t, uint64_t> handles_;   ///< handle -> size

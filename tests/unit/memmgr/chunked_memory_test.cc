@@ -190,6 +190,90 @@ TEST(ChunkedMemory, KeepsOneEmptySlab) {
   }
 }
 
+TEST(ChunkedMemory, SaysWhatLiesUnderAnAllocation) {
+  FakeVmm vmm(64 * kMiB);
+  ChunkedMemory memory(&vmm, 0);
+  ASSERT_EQ(memory.Reserve(256 * kMiB), 0);
+  uint64_t small = 0, other = 0, large = 0;
+  ASSERT_EQ(memory.Allocate(512, &small), 0);
+  ASSERT_EQ(memory.Allocate(1000, &other), 0);
+  ASSERT_EQ(memory.Allocate(5 * kMiB, &large), 0);
+  const std::vector<ChunkedMemory::Chunk> of_other = memory.Share(other, 1000),
+                                          of_large = memory.Share(large, 5 * kMiB);
+  ASSERT_EQ(of_other.size(), 1u);
+  EXPECT_EQ(of_other[0].address, small);
+  EXPECT_TRUE(of_other[0].shared);
+  ASSERT_EQ(of_large.size(), 3u);
+  for (size_t i = 0; i < 3; ++i) EXPECT_EQ(of_large[i].address, large + i * kGranularity);
+  for (const ChunkedMemory::Chunk& each : memory.Chunks()) EXPECT_TRUE(each.shared);
+  EXPECT_TRUE(memory.Share(large, 7 * kMiB).empty()) << "there is not so much";
+  EXPECT_TRUE(memory.Share(large, 0).empty());
+  EXPECT_TRUE(memory.Share(large + 32 * kMiB, 512).empty());
+  EXPECT_TRUE(memory.Share(0, 512).empty());
+  EXPECT_TRUE(memory.Free(large));
+  EXPECT_TRUE(memory.Share(large, 5 * kMiB).empty());
+}
+
+/// Chunks that somebody else made, as a driver imports them.
+std::vector<ChunkedMemory::Chunk> Others(FakeVmm* vmm, const std::vector<uint64_t>& sizes) {
+  std::vector<ChunkedMemory::Chunk> chunks(sizes.size());
+  for (size_t i = 0; i < sizes.size(); ++i) {
+    chunks[i].size = sizes[i];
+    EXPECT_EQ(vmm->Create(sizes[i], &chunks[i].handle), 0);
+  }
+  return chunks;
+}
+
+TEST(ChunkedMemory, TakesInChunksOfOthers) {
+  FakeVmm vmm(64 * kMiB);
+  ChunkedMemory memory(&vmm, 0);
+  ASSERT_EQ(memory.Reserve(256 * kMiB), 0);
+  uint64_t own = 0, first = 0, second = 0;
+  ASSERT_EQ(memory.Allocate(3 * kMiB, &own), 0);
+  ASSERT_EQ(memory.TakeIn(Others(&vmm, {4 * kMiB, 4 * kMiB, 2 * kMiB}), 0, &first), 0);
+  ASSERT_EQ(memory.TakeIn(Others(&vmm, {2 * kMiB}), 512, &second), 0);
+  EXPECT_TRUE(vmm.Usable(first, 10 * kMiB, 0));
+  EXPECT_EQ(second % kGranularity, 512u);
+  EXPECT_TRUE(vmm.Usable(second - 512, 2 * kMiB, 0));
+  EXPECT_EQ(memory.held(), 16 * kMiB);
+  ASSERT_EQ(memory.GiveAccess(1), 0);
+  EXPECT_TRUE(vmm.Usable(first, 10 * kMiB, 1)) << "a peer sees it too";
+  EXPECT_TRUE(memory.Share(first, kMiB).empty()) << "who made it shares it";
+  EXPECT_FALSE(memory.Free(second - 512)) << "there it does not begin";
+  EXPECT_TRUE(memory.Free(second));
+  EXPECT_FALSE(memory.Free(second));
+  EXPECT_TRUE(memory.Free(first));
+  EXPECT_FALSE(memory.Free(first));
+  EXPECT_EQ(memory.held(), 4 * kMiB);
+}
+
+TEST(ChunkedMemory, WhatCannotBeTakenInStaysTheCallers) {
+  FakeVmm vmm(64 * kMiB);
+  ChunkedMemory memory(&vmm, 0);
+  ASSERT_EQ(memory.Reserve(8 * kMiB), 0);
+  uint64_t address = 0;
+  const std::vector<ChunkedMemory::Chunk> chunks = Others(&vmm, {4 * kMiB, 2 * kMiB});
+  EXPECT_NE(memory.TakeIn(chunks, 6 * kMiB, &address), 0) << "begins behind its end";
+  std::vector<ChunkedMemory::Chunk> odd = chunks;
+  for (const uint64_t size : {uint64_t{0}, uint64_t{512}, UINT64_MAX - 2 * kMiB + 1}) {
+    odd[1].size = size;
+    EXPECT_NE(memory.TakeIn(odd, 0, &address), 0);
+  }
+  EXPECT_NE(memory.TakeIn({}, 0, &address), 0);
+  for (int calls = 0; calls < 3; ++calls) {
+    vmm.fail_after = calls;
+    EXPECT_NE(memory.TakeIn(chunks, 0, &address), 0);
+    EXPECT_TRUE(vmm.mapped.empty());
+    EXPECT_EQ(memory.held(), 0u);
+  }
+  vmm.fail_after.reset();
+  ASSERT_EQ(memory.TakeIn(chunks, 0, &address), 0);
+  const std::vector<ChunkedMemory::Chunk> more = Others(&vmm, {4 * kMiB});
+  uint64_t other = 0;
+  EXPECT_EQ(memory.TakeIn(more, 0, &other), kNoMemory) << "no addresses";
+  vmm.Release(more[0].handle);
+}
+
 TEST(ChunkedMemory, WhatFailsHalfwayLeavesNothing) {
   for (int calls = 0;; ++calls) {
     FakeVmm vmm(64 * kMiB);
