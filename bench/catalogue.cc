@@ -75,6 +75,12 @@ BuildRows ProgramBuildRows() {
           {"build_cached_launch", "first launch in a second process", "ms"}};
 }
 
+NeighbourRows StallRows() {
+  return {{"stall_killed", "longest launch + finish while a neighbour is killed", "us"},
+          {"stall_wild", "the same while its kernel writes out of bounds", "us"},
+          {"stall_garbage", "the same while 1 MiB of garbage comes in", "us"}};
+}
+
 RowSpec PreloadRow() { return {"preload", "a program that uses no GPU, with the library preloaded", "us"}; }
 
 bool IsChosen(const std::vector<std::string>& only, const std::string& id) {

@@ -33,6 +33,12 @@ struct BuildRows {
 };
 BuildRows ProgramBuildRows();
 
+/// What somebody notices whose neighbour goes wrong.
+struct NeighbourRows {
+  RowSpec killed, wild, garbage;
+};
+NeighbourRows StallRows();
+
 /// The row of the cost that preloading the guest library adds to /bin/true.
 RowSpec PreloadRow();
 

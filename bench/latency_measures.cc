@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "bench/latency_measures.h"
 
+#include <algorithm>
 #include <array>
 #include <chrono>
 #include <cstring>
@@ -124,6 +125,22 @@ Result<Values> LatencyMeasures::LaunchFinish(int iterations) {
   }
   if (Status s = ExpectCounter(iterations, "launch and finish"); !s.ok()) return s;
   return Values{{"p50_us", Percentile(samples, 0.5)}, {"p99_us", Percentile(samples, 0.99)}};
+}
+
+Result<Values> LatencyMeasures::LongestFinish(std::chrono::milliseconds time) {
+  if (Status s = WriteCounter(0); !s.ok()) return s;
+  double longest = 0;
+  int count = 0;
+  const auto end = Clock::now() + time;
+  for (auto now = Clock::now(); now < end; ++count) {
+    if (Status s = Launch(tick_, 1, 1); !s.ok()) return s;
+    if (Status s = Check(clFinish(device_.queue()), "clFinish"); !s.ok()) return s;
+    const auto finished = Clock::now();
+    longest = std::max(longest, Microseconds(finished - now));
+    now = finished;
+  }
+  if (Status s = ExpectCounter(count, "launches beside a neighbour"); !s.ok()) return s;
+  return Values{{"longest_us", longest}, {"count", count}};
 }
 
 Result<Values> LatencyMeasures::LaunchBurst(int count) {

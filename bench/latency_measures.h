@@ -6,6 +6,7 @@
 #ifndef HAWSER_BENCH_LATENCY_MEASURES_H_
 #define HAWSER_BENCH_LATENCY_MEASURES_H_
 
+#include <chrono>
 #include <map>
 #include <memory>
 #include <string>
@@ -25,6 +26,8 @@ class LatencyMeasures {
 
   /// Launch, clFinish. p50_us, p99_us.
   wire::Result<Values> LaunchFinish(int iterations);
+  /// Launch, clFinish, over and over for so long. longest_us: the one that took longest; count.
+  wire::Result<Values> LongestFinish(std::chrono::milliseconds time);
   /// `count` tiny launches, then one clFinish. launches_per_s, enqueue_us (the guest's part of each).
   wire::Result<Values> LaunchBurst(int count);
   /// clSetKernelArg with a buffer, an int, a float and local memory in turn. set_arg_us.

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "bench/opencl_suite.h"
 
+#include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -15,12 +16,16 @@
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <random>
+#include <thread>
+#include <vector>
 
 #include "bench/catalogue.h"
 #include "bench/local_server.h"
 #include "bench/raw_transport.h"
 #include "bench/temporary_directory.h"
 #include "bench/worker_process.h"
+#include "wire/endpoint.h"
+#include "wire/socket.h"
 
 namespace hawser::bench {
 namespace {
@@ -118,8 +123,11 @@ class Suite {
     return Status::Ok();
   }
 
-  static Result<std::unique_ptr<WorkerProcess>> Fresh(const SuiteOptions& options, const Side& side, json* facts) {
-    auto worker = WorkerProcess::Start(options.worker, side.environment);
+  static Result<std::unique_ptr<WorkerProcess>> Fresh(const SuiteOptions& options, const Side& side, json* facts,
+                                                      bool silent = false) {
+    Environment environment = side.environment;
+    if (silent) environment.emplace_back("HAWSER_LOG_FILE", "/dev/null");
+    auto worker = WorkerProcess::Start(options.worker, environment);
     if (!worker.ok()) return worker.status();
     auto opened = (*worker)->Call({{"measure", "open"}, {"device", options.device}}, kCallTimeout);
     if (!opened.ok()) {
@@ -197,6 +205,7 @@ class Suite {
       }
     }
     if (Status s = BuildRound(round); !s.ok()) return s;
+    if (Status s = NeighbourRound(round); !s.ok()) return s;
     return PreloadRound();
   }
 
@@ -228,6 +237,78 @@ class Suite {
     if (!values.ok()) return Status(values.status().code(), SideName(side) + ": " + values.status().text());
     Record(side, build, *values, "build_ms");
     Record(side, launch, *values, "first_launch_ms");
+    return Status::Ok();
+  }
+
+  /// What somebody notices whose neighbour goes wrong: the longest of the launches in a fifth of a second, in the
+  /// middle of which it happens. Natively the neighbour is another process on the same machine, and nobody can send
+  /// garbage.
+  Status NeighbourRound(int round) {
+    const NeighbourRows rows = StallRows();
+    if (options_.native_only || !options_.server.empty()) return Status::Ok();
+    // It takes longer than the time that is left in a quick run.
+    if (options_.only.empty() && options_.quick) return Status::Ok();
+    if (!IsChosen(options_.only, rows.killed.id) && !IsChosen(options_.only, rows.wild.id) &&
+        !IsChosen(options_.only, rows.garbage.id)) {
+      return Status::Ok();
+    }
+    for (int block = 0; block < 2; ++block) {
+      for (Side* side : Order(round + block)) {
+        if (side->worker == nullptr) continue;
+        auto killed = Fresh(options_, *side, nullptr, /*silent=*/true);
+        if (!killed.ok()) return killed.status();
+        auto warm = (*killed)->Call({{"measure", "launch_burst"}, {"iterations", 1000}}, kCallTimeout);
+        if (!warm.ok()) return warm.status();
+        Status s = Disturb(*side, rows.killed, [&] {
+          if (Status sent = (*killed)->Send({{"measure", "launch_burst"}, {"iterations", 10000}}); !sent.ok())
+            return sent;
+          std::this_thread::sleep_for(std::chrono::milliseconds(2));
+          (*killed)->Kill();
+          return Status::Ok();
+        });
+        if (!s.ok()) return s;
+        auto wild = Fresh(options_, *side, nullptr, /*silent=*/true);
+        if (!wild.ok()) return wild.status();
+        if (auto ready = (*wild)->Call({{"measure", "prepare_wild"}}, kCallTimeout); !ready.ok()) return ready.status();
+        s = Disturb(*side, rows.wild, [&] {
+          auto code = (*wild)->Call({{"measure", "wild"}}, kCallTimeout);
+          // Natively the process has ended. Remotely it is told.
+          return side->transport ? code.status() : Status::Ok();
+        });
+        if (!s.ok()) return s;
+        if (s = Disturb(*side, rows.garbage, [&] { return SendGarbage(*side); }); !s.ok()) return s;
+      }
+    }
+    return Status::Ok();
+  }
+
+  template <typename Mishap>
+  Status Disturb(Side& side, const RowSpec& row, Mishap&& mishap) {
+    if (Status s = side.worker->Send({{"measure", "longest_finish"}, {"milliseconds", 200}}); !s.ok()) return s;
+    std::this_thread::sleep_for(std::chrono::milliseconds(80));
+    if (Status s = mishap(); !s.ok()) return Status(s.code(), SideName(side) + ": a neighbour: " + s.text());
+    auto values = side.worker->Receive(kCallTimeout);
+    if (!values.ok()) return Status(values.status().code(), SideName(side) + ": " + values.status().text());
+    Record(side, row, *values, "longest_us");
+    return Status::Ok();
+  }
+
+  Status SendGarbage(const Side& side) {
+    if (!side.transport) return Status::Ok();
+    auto endpoint = wire::Endpoint::Parse(server_->Uri(*side.transport));
+    if (!endpoint.ok()) return endpoint.status();
+    auto connection = wire::Connect(*endpoint, wire::SocketUse::kCommand, std::chrono::seconds(5));
+    if (!connection.ok()) return connection.status();
+    std::vector<uint32_t> garbage((1u << 20) / sizeof(uint32_t));
+    for (uint32_t& word : garbage) word = random_();
+    const char* bytes = reinterpret_cast<const char*>(garbage.data());
+    size_t left = garbage.size() * sizeof(uint32_t);
+    // Until the server has had enough of it.
+    while (left != 0) {
+      const ssize_t count = ::send(connection->get(), bytes, left, MSG_NOSIGNAL);
+      if (count <= 0) break;
+      bytes += count, left -= static_cast<size_t>(count);
+    }
     return Status::Ok();
   }
 

@@ -4,8 +4,10 @@
 //
 // Reads one JSON request per line from stdin, writes one JSON answer per line to the original
 // stdout (kernels and libraries that print get stderr instead). Ends at the end of stdin.
+#include <sys/resource.h>
 #include <unistd.h>
 
+#include <chrono>
 #include <cstdio>
 #include <iostream>
 #include <memory>
@@ -16,6 +18,7 @@
 #include "bench/build_measure.h"
 #include "bench/latency_measures.h"
 #include "bench/opencl_device.h"
+#include "bench/wild_kernel.h"
 #include "wire/status.h"
 
 namespace hawser::bench {
@@ -52,6 +55,15 @@ class OpenClWorker {
 
   Result<Values> Measure(const std::string& measure, const json& request) {
     const int iterations = request.value("iterations", 1);
+    if (measure == "prepare_wild") {
+      const rlimit no_core{0, 0};  // Natively this process dies of it.
+      setrlimit(RLIMIT_CORE, &no_core);
+      auto created = WildKernel::Create(*device_);
+      if (!created.ok()) return created.status();
+      wild_ = std::move(*created);
+      return Values{};
+    }
+    if (measure == "wild" && wild_ != nullptr) return wild_->Run();
     if (measure == "build") return MeasureBuild(*device_, request.value("constant", 0u));
     if (measure == "bandwidth") {
       if (bandwidth_ == nullptr) {
@@ -70,6 +82,9 @@ class OpenClWorker {
       latency_ = std::move(*created);
     }
     if (measure == "launch_finish") return latency_->LaunchFinish(iterations);
+    if (measure == "longest_finish") {
+      return latency_->LongestFinish(std::chrono::milliseconds(request.value("milliseconds", 100)));
+    }
     if (measure == "launch_burst") return latency_->LaunchBurst(iterations);
     if (measure == "set_arguments") return latency_->SetArguments(iterations);
     if (measure == "read_small") return latency_->ReadSmall(iterations);
@@ -82,6 +97,7 @@ class OpenClWorker {
   std::unique_ptr<OpenClDevice> device_;
   std::unique_ptr<LatencyMeasures> latency_;
   std::unique_ptr<BandwidthMeasures> bandwidth_;
+  std::unique_ptr<WildKernel> wild_;
 };
 
 int Serve(FILE* answers) {

@@ -50,6 +50,7 @@ std::optional<Target> TargetFor(const std::string& id, Transport transport, std:
     if (id.find("_pinned_") != std::string::npos && !small) return AtLeast(remote, 0.97 * *native, ">= 0.97x native");
     if (id.find("_pageable_") != std::string::npos && !small) return AtLeast(remote, 0.9 * *native, ">= 0.9x native");
   }
+  if (id.rfind("stall_", 0) == 0 && native) return AtMost(remote, *native + 1000, "<= native + 1 ms");
   if (id == "preload" && native) return AtMost(remote, *native + 300, "<= without + 0.3 ms");
   return std::nullopt;
 }

@@ -109,6 +109,7 @@ Result<std::unique_ptr<WorkerProcess>> WorkerProcess::Start(const std::string& p
 }
 
 WorkerProcess::~WorkerProcess() {
+  if (child_ <= 0) return;
   // The end of its input is the polite request to leave; what hangs is stopped.
   to_.Reset();
   const auto deadline = Clock::now() + std::chrono::seconds(3);
@@ -120,6 +121,18 @@ WorkerProcess::~WorkerProcess() {
 }
 
 Result<json> WorkerProcess::Call(const json& request, std::chrono::milliseconds timeout) {
+  if (Status s = Send(request); !s.ok()) return s;
+  return Receive(timeout);
+}
+
+void WorkerProcess::Kill() {
+  if (child_ <= 0) return;
+  kill(child_, SIGKILL);
+  waitpid(child_, nullptr, 0);
+  child_ = -1;
+}
+
+Status WorkerProcess::Send(const json& request) {
   const std::string line = request.dump() + "\n";
   // A dead worker must become a status, not SIGPIPE: the caller's program ignores that signal.
   for (size_t sent = 0; sent < line.size();) {
@@ -128,6 +141,11 @@ Result<json> WorkerProcess::Call(const json& request, std::chrono::milliseconds 
     if (count < 0) return Status(Code::kClosed, "the measuring process ended before " + line);
     sent += static_cast<size_t>(count);
   }
+  asked_ = request.dump();
+  return Status::Ok();
+}
+
+Result<json> WorkerProcess::Receive(std::chrono::milliseconds timeout) {
   const auto deadline = Clock::now() + timeout;
   size_t end = 0;
   while ((end = pending_.find('\n')) == std::string::npos) {
@@ -135,18 +153,18 @@ Result<json> WorkerProcess::Call(const json& request, std::chrono::milliseconds 
     pollfd waiting{from_.get(), POLLIN, 0};
     const int ready = left.count() <= 0 ? 0 : poll(&waiting, 1, static_cast<int>(left.count()));
     if (ready < 0 && errno == EINTR) continue;
-    if (ready <= 0) return Status(Code::kTimeout, "no answer within its time to " + request.dump());
+    if (ready <= 0) return Status(Code::kTimeout, "no answer within its time to " + asked_);
     char chunk[4096];
     const ssize_t count = read(from_.get(), chunk, sizeof(chunk));
     if (count < 0 && errno == EINTR) continue;
-    if (count <= 0) return Status(Code::kClosed, "the measuring process died during " + request.dump());
+    if (count <= 0) return Status(Code::kClosed, "the measuring process died during " + asked_);
     pending_.append(chunk, static_cast<size_t>(count));
   }
   const json answer = json::parse(pending_.substr(0, end), nullptr, /*allow_exceptions=*/false);
   pending_.erase(0, end + 1);
   if (!answer.is_object()) return Status(Code::kProtocol, "the measuring process answered no JSON object");
   if (answer.contains("error")) {
-    return Status(Code::kInvalid, request.dump() + ": " + answer.value("error", std::string()));
+    return Status(Code::kInvalid, asked_ + ": " + answer.value("error", std::string()));
   }
   return answer.value("values", json::object());
 }

@@ -40,6 +40,11 @@ class WorkerProcess {
 
   /// Sends the request and waits for its answer; an "error" in the answer becomes the status.
   wire::Result<nlohmann::json> Call(const nlohmann::json& request, std::chrono::milliseconds timeout);
+  /// The two halves of Call(), so that something else can happen in between.
+  wire::Status Send(const nlohmann::json& request);
+  wire::Result<nlohmann::json> Receive(std::chrono::milliseconds timeout);
+  /// SIGKILL, and waits for its end.
+  void Kill();
 
  private:
   WorkerProcess(pid_t child, wire::Fd to, wire::Fd from) : child_(child), to_(std::move(to)), from_(std::move(from)) {}
@@ -47,6 +52,7 @@ class WorkerProcess {
   pid_t child_;
   wire::Fd to_;
   wire::Fd from_;
+  std::string asked_;    ///< The request on its way.
   std::string pending_;  ///< Read and not yet a whole line.
 };
 

@@ -38,6 +38,11 @@ TEST(Targets, CachedBuildAllowsTwoRoundTripsOfSleepers) {
   EXPECT_TRUE(target->met);
 }
 
+TEST(Targets, ANeighbourMayStallOthersForAMillisecond) {
+  EXPECT_TRUE(TargetFor("stall_killed", Transport::kShm, 300, 1300, nullptr)->met);
+  EXPECT_FALSE(TargetFor("stall_wild", Transport::kTcp, 300, 1301, nullptr)->met);
+}
+
 TEST(Targets, RelativeOnesNeedANativeSide) {
   EXPECT_FALSE(TargetFor("step_p50", Transport::kShm, std::nullopt, 30, &kRaw).has_value());
   EXPECT_TRUE(TargetFor("step_waits", Transport::kShm, std::nullopt, 1, &kRaw)->met);

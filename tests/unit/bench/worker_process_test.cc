@@ -45,6 +45,23 @@ TEST_F(WorkerProcessTest, AnswersLineByLine) {
   }
 }
 
+TEST_F(WorkerProcessTest, ARequestAndItsAnswerMayBeApart) {
+  auto worker = WorkerProcess::Start(Script("while read line; do echo '{\"values\": {\"x\": 3}}'; done\n"), {});
+  ASSERT_TRUE(worker.ok()) << worker.status().text();
+  ASSERT_TRUE((*worker)->Send({{"measure", "x"}}).ok());
+  auto answer = (*worker)->Receive(kPatience);
+  ASSERT_TRUE(answer.ok()) << answer.status().text();
+  EXPECT_EQ(answer->at("x"), 3);
+}
+
+TEST_F(WorkerProcessTest, AKilledWorkerAnswersNoMore) {
+  auto worker = WorkerProcess::Start(Script("read line; exec cat > /dev/null\n"), {});
+  ASSERT_TRUE(worker.ok()) << worker.status().text();
+  ASSERT_TRUE((*worker)->Send({{"measure", "x"}}).ok());
+  (*worker)->Kill();
+  EXPECT_FALSE((*worker)->Call({{"measure", "x"}}, std::chrono::milliseconds(200)).ok());
+}
+
 TEST_F(WorkerProcessTest, AnErrorAnswerBecomesAStatus) {
   auto worker = WorkerProcess::Start(Script("read line; echo '{\"error\": \"no such device\"}'; read line\n"), {});
   ASSERT_TRUE(worker.ok());
