@@ -9,6 +9,9 @@
 
 #include <cerrno>
 #include <cstring>
+#include <system_error>
+#include <thread>
+#include <utility>
 
 namespace hawser::server {
 namespace {
@@ -81,9 +84,15 @@ bool MayBeChunk(int descriptor) {
 }
 
 void CloseStrange(std::vector<wire::Fd> files) {
+  if (files.empty()) return;
   constexpr linger kAtOnce{1, 0};
   for (const wire::Fd& file : files) {
-    if (!MayBeChunk(file.get())) (void)::setsockopt(file.get(), SOL_SOCKET, SO_LINGER, &kAtOnce, sizeof(kAtOnce));
+    (void)::setsockopt(file.get(), SOL_SOCKET, SO_LINGER, &kAtOnce, sizeof(kAtOnce));
+  }
+  try {
+    std::thread([kept = std::move(files)]() mutable { kept.clear(); }).detach();
+  } catch (const std::system_error&) {
+    // No thread is to be had: then here.
   }
 }
 

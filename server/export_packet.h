@@ -28,7 +28,8 @@ PacketGot ReceiveExportPacket(int socket, std::span<std::byte> packet, std::vect
 /// Whether this may be what a driver gives out for a chunk of memory: a file in memory whose size is sealed, a device
 /// (not a terminal), or a buffer without a file system. So closing it never waits for anybody. Does not wait itself.
 bool MayBeChunk(int descriptor);
-/// Closes what may be anything. A socket that lingers would hold up whoever closes it.
+/// Closes what may be anything, on a thread of its own: a file system that somebody's program serves, or a socket that
+/// lingers, holds up whoever closes it.
 void CloseStrange(std::vector<wire::Fd> files);
 
 }  // namespace hawser::server

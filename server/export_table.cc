@@ -28,8 +28,7 @@ bool ExportTable::CanKeep(const Session& who, const ExportRequest& request, cons
   if (who.tokens >= kMaxTokens || files.size() != request.thing.descriptors) return false;
   if (files.empty()) return true;
   return request.kind == ExportKind::kMemory && files.size() <= kMaxExportedDescriptors &&
-         files.size() <= kMaxFiles - who.files && files.size() <= max_files_ - files_ &&
-         std::all_of(files.begin(), files.end(), [](const wire::Fd& file) { return MayBeChunk(file.get()); });
+         files.size() <= kMaxFiles - who.files && files.size() <= max_files_ - files_;
 }
 
 ExportReply ExportTable::Publish(uint64_t session, Session& who, const ExportRequest& request,
@@ -53,7 +52,6 @@ ExportReply ExportTable::Answer(uint64_t session, const ExportRequest& request, 
   if (who != sessions_.end() && request.action == ExportAction::kPublish) {
     reply = Publish(session, who->second, request, &files);
   }
-  CloseStrange(std::move(files));  // What is not kept.
   if (who == sessions_.end() || request.action == ExportAction::kPublish) return reply;
   const auto at = entries_.find(wire::Sha256Of(request.token));
   if (at == entries_.end()) return reply;
@@ -82,7 +80,9 @@ ExportTable::Served ExportTable::Serve(uint64_t session, int fd) {
   ExportRequest request;
   std::vector<wire::Fd> files;
   const PacketGot got = ReceiveExportPacket(fd, std::as_writable_bytes(std::span(&request, 1)), &files, MSG_DONTWAIT);
-  if (got != PacketGot::kPacket) {
+  const bool good =
+      std::all_of(files.begin(), files.end(), [](const wire::Fd& file) { return MayBeChunk(file.get()); });
+  if (got != PacketGot::kPacket || !good) {
     CloseStrange(std::move(files));
     return got == PacketGot::kNone ? Served::kNone : Served::kBroken;
   }

@@ -31,7 +31,8 @@ class ExportTable {
   /// Its tokens end with it.
   void End(uint64_t session);
 
-  /// `files` came with the question. *found: what goes with the answer; it is the table's.
+  /// `files` came with the question, and closing one waits for nobody (MayBeChunk). *found: what goes with the answer;
+  /// it is the table's.
   ExportReply Answer(uint64_t session, const ExportRequest& request, std::vector<wire::Fd> files,
                      std::span<const wire::Fd>* found);
   /// Takes the next packet of a session's worker from `fd` and answers it; never waits.

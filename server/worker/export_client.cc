@@ -4,6 +4,8 @@
 #include <sys/socket.h>
 #include <sys/time.h>
 
+#include <algorithm>
+
 #include "server/export_packet.h"
 
 namespace hawser::server {
@@ -31,6 +33,10 @@ std::optional<ExportReply> ExportClient::Ask(const ExportRequest& request, std::
 
 std::optional<ExportToken> ExportClient::Publish(ExportKind kind, const ExportedThing& thing,
                                                  std::span<const wire::Fd> files) {
+  // hawserd would hear no more from whoever sends something else.
+  if (!std::all_of(files.begin(), files.end(), [](const wire::Fd& file) { return MayBeChunk(file.get()); })) {
+    return std::nullopt;
+  }
   ExportRequest request;
   request.action = ExportAction::kPublish;
   request.kind = kind;

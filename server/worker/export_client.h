@@ -20,8 +20,8 @@ class ExportClient {
  public:
   explicit ExportClient(wire::Fd fd);
 
-  /// Gives `thing` a token; `files` are its descriptors, which hawserd keeps too. Nothing: the session has too many, or
-  /// hawserd does not answer.
+  /// Gives `thing` a token; `files` are its descriptors, which hawserd keeps too. Nothing: the session has too many,
+  /// one is nothing that may be a chunk's, or hawserd does not answer.
   std::optional<ExportToken> Publish(ExportKind kind, const ExportedThing& thing, std::span<const wire::Fd> files = {});
   /// What a token of this tenant stands for; *thing and *files are set with kOk only, and have as many descriptors as
   /// the thing says.

@@ -2,6 +2,7 @@
 #include "tests/unit/backend_cuda/fake_vmm.h"
 
 #include <sys/mman.h>
+#include <sys/stat.h>
 
 #include <cstdio>
 #include <cstdlib>
@@ -43,7 +44,9 @@ struct FakeVmmCalls {
   }
   static CUresult Free(CUdeviceptr address, size_t size) {
     const std::lock_guard lock(g_vmm->mutex_);
-    Require(g_vmm->reserved_[address] == size && g_vmm->mapped_.empty(), "addresses are given back as they were taken");
+    const auto mapped = g_vmm->mapped_.lower_bound(address);
+    Require(g_vmm->reserved_[address] == size, "addresses are given back as they were taken");
+    Require(mapped == g_vmm->mapped_.end() || mapped->first >= address + size, "and when nothing is mapped there");
     g_vmm->reserved_.erase(address);
     ::munmap(Pointer(address), size);
     return CUDA_SUCCESS;
@@ -51,7 +54,7 @@ struct FakeVmmCalls {
   static CUresult Create(CUmemGenericAllocationHandle* handle, size_t size, const CUmemAllocationProp* properties,
                          unsigned long long) {
     const std::lock_guard lock(g_vmm->mutex_);
-    if (properties->requestedHandleTypes != CU_MEM_HANDLE_TYPE_NONE) return CUDA_ERROR_NOT_SUPPORTED;
+    if (properties->requestedHandleTypes != CU_MEM_HANDLE_TYPE_NONE && !g_vmm->keeps_) return CUDA_ERROR_NOT_SUPPORTED;
     if (size > g_vmm->memory_ - g_vmm->used_) return CUDA_ERROR_OUT_OF_MEMORY;
     g_vmm->used_ += size;
     *handle = ++g_vmm->last_;
@@ -68,6 +71,7 @@ struct FakeVmmCalls {
   static CUresult Map(CUdeviceptr address, size_t size, size_t, CUmemGenericAllocationHandle handle,
                       unsigned long long) {
     const std::lock_guard lock(g_vmm->mutex_);
+    if (g_vmm->handles_[handle] < size) return CUDA_ERROR_INVALID_VALUE;
     Require(g_vmm->handles_[handle] == size && g_vmm->mapped_.count(address) == 0, "a whole handle, where nothing is");
     g_vmm->mapped_[address] = size;
     return CUDA_SUCCESS;
@@ -82,11 +86,26 @@ struct FakeVmmCalls {
   static CUresult SetAccess(CUdeviceptr address, size_t size, const CUmemAccessDesc*, size_t) {
     return ::mprotect(Pointer(address), size, PROT_READ | PROT_WRITE) == 0 ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
   }
-  static CUresult Export(void*, CUmemGenericAllocationHandle, CUmemAllocationHandleType, unsigned long long) {
-    return CUDA_ERROR_NOT_SUPPORTED;
+  static CUresult Export(void* to, CUmemGenericAllocationHandle handle, CUmemAllocationHandleType, unsigned long long) {
+    const std::lock_guard lock(g_vmm->mutex_);
+    Require(g_vmm->handles_.count(handle) != 0, "what is exported exists");
+    const int descriptor = ::memfd_create("chunk", MFD_CLOEXEC);
+    g_vmm->exported_[Number(descriptor)] = g_vmm->handles_[handle];
+    *static_cast<int*>(to) = descriptor;
+    return CUDA_SUCCESS;
   }
-  static CUresult Import(CUmemGenericAllocationHandle*, void*, CUmemAllocationHandleType) {
-    return CUDA_ERROR_NOT_SUPPORTED;
+  static CUresult Import(CUmemGenericAllocationHandle* handle, void* from, CUmemAllocationHandleType) {
+    const std::lock_guard lock(g_vmm->mutex_);
+    const auto found = g_vmm->exported_.find(Number(static_cast<int>(reinterpret_cast<intptr_t>(from))));
+    if (found == g_vmm->exported_.end()) return CUDA_ERROR_INVALID_VALUE;
+    g_vmm->used_ += found->second;  // Counted for each who has it.
+    *handle = ++g_vmm->last_;
+    g_vmm->handles_[*handle] = found->second;
+    return CUDA_SUCCESS;
+  }
+  static uint64_t Number(int descriptor) {
+    struct stat found {};
+    return ::fstat(descriptor, &found) == 0 ? found.st_ino : 0;
   }
   static void Require(bool condition, const char* rule) {
     if (condition) return;

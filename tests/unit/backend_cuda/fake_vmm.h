@@ -25,6 +25,8 @@ class FakeVmm {
   void AddTo(DriverTable* table);
   /// The device says that memory can be given to other processes, but none can be made so.
   void PromiseInVain() { promises_ = true; }
+  /// It says so, and can: descriptors of files in memory.
+  void KeepPromise() { promises_ = keeps_ = true; }
 
   /// Bytes of physical memory that exist.
   uint64_t created() const;
@@ -38,6 +40,8 @@ class FakeVmm {
   uint64_t used_ = 0;
   uint64_t last_ = 0;
   bool promises_ = false;
+  bool keeps_ = false;
+  std::map<uint64_t, uint64_t> exported_;  ///< number of the file -> size
   decltype(DriverTable::cuDeviceGetAttribute) attributes_ = nullptr;
   std::map<uint64_t, uint64_t> reserved_;  ///< begin -> size
   std::map<uint64_t, uint64_t> handles_;   ///< handle -> size

@@ -166,20 +166,29 @@ TEST_F(ExportTableTest, WhatIsNotWhatItShouldBeIsNotKept) {
   for (const size_t came : {0, 1, 3}) EXPECT_EQ(Answer(1, request, SomeFiles(came)).verdict, ExportVerdict::kFull);
   EXPECT_EQ(PublishFiles(1, SomeFiles(1), ExportKind::kEvent).verdict, ExportVerdict::kFull);
   EXPECT_EQ(PublishFiles(1, SomeFiles(kMaxExportedDescriptors + 1)).verdict, ExportVerdict::kFull);
-  int ends[2];
-  ASSERT_EQ(::pipe2(ends, O_CLOEXEC), 0);
-  std::vector<wire::Fd> strange = SomeFiles(1);
-  strange.emplace_back(ends[0]);
-  EXPECT_EQ(PublishFiles(1, std::move(strange)).verdict, ExportVerdict::kFull);
-  pollfd writer{ends[1], POLLOUT, 0};
-  EXPECT_EQ(::poll(&writer, 1, 0), 1);
-  EXPECT_NE(writer.revents & POLLERR, 0) << "closed: nobody reads any more";
-  ::close(ends[1]);
   // With a question that has none.
   EXPECT_EQ(Answer(2, Request(ExportAction::kFind, ExportKind::kMemory), SomeFiles(4)).verdict,
             ExportVerdict::kUnknown);
   EXPECT_EQ(table_.files(), 0u);
   EXPECT_EQ(table_.tokens(), 0u);
+}
+
+TEST_F(ExportTableTest, WhoSendsWhatIsNoChunkIsAnsweredNoMore) {
+  int ends[2], pipe[2];
+  ASSERT_EQ(::socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends), 0);
+  ASSERT_EQ(::pipe2(pipe, O_CLOEXEC), 0);
+  const wire::Fd here(ends[0]), there(ends[1]), writer(pipe[1]);
+  ExportRequest request = Request(ExportAction::kPublish, ExportKind::kMemory);
+  request.thing.descriptors = 2;
+  std::vector<wire::Fd> strange = SomeFiles(1);
+  strange.emplace_back(pipe[0]);
+  ASSERT_TRUE(SendExportPacket(there.get(), std::as_bytes(std::span(&request, 1)), strange, 0));
+  strange.clear();
+  EXPECT_EQ(table_.Serve(1, here.get()), ExportTable::Served::kBroken);
+  EXPECT_EQ(table_.tokens(), 0u);
+  pollfd wait{writer.get(), 0, 0};
+  EXPECT_EQ(::poll(&wait, 1, -1), 1) << "it is closed here too, soon";
+  EXPECT_NE(wait.revents & POLLERR, 0);
 }
 
 TEST_F(ExportTableTest, OnlySoManyDescriptorsAreKept) {
@@ -281,6 +290,10 @@ TEST_F(ExportBrokerTest, DescriptorsTravelWithTheirMemory) {
       EXPECT_EQ(InodeOf(found.back()), last);
       EXPECT_NE(::fcntl(found.back().get(), F_GETFD) & FD_CLOEXEC, 0);
     }
+    // An honest worker asks for nothing that would end it.
+    std::vector<wire::Fd> strange;
+    strange.emplace_back(::open("/", O_RDONLY | O_CLOEXEC));
+    EXPECT_FALSE(one.Publish(ExportKind::kMemory, thing, strange).has_value());
     // Fewer than it says: that is no reason to hear no more from it.
     EXPECT_FALSE(one.Publish(ExportKind::kMemory, thing, SomeFiles(1)).has_value());
     EXPECT_TRUE(one.Publish(ExportKind::kMemory, Thing(1)).has_value());
