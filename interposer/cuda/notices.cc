@@ -6,6 +6,7 @@
 
 #include <cerrno>
 #include <cstdio>
+#include <string_view>
 
 #include "interposer/core/log.h"
 #include "interposer/cuda/client.h"
@@ -35,6 +36,16 @@ void WriteOutput(wire::Bytes text) {
       return;  // Nobody reads it any more.
     }
     text = text.subspan(static_cast<size_t>(written));
+  }
+}
+
+/// As a local driver would: past the program's buffer, line by line.
+void WriteError(std::string_view text) {
+  while (!text.empty()) {
+    const ssize_t written = ::write(STDERR_FILENO, text.data(), text.size());
+    if (written < 0 && errno == EINTR) continue;
+    if (written <= 0) return;  // Nobody reads it any more.
+    text.remove_prefix(static_cast<size_t>(written));
   }
 }
 
@@ -103,6 +114,13 @@ class NoticeReceiver final : public guest::NoticeSink, public cuda::NoticeHandle
         context->fault.compare_exchange_strong(none, notice.status);
       }
     });
+    // Whole lines: what assert() wrote.
+    const std::string_view text(notice.text.data(), notice.text.size());
+    if (notice.status == CUDA_ERROR_ASSERT && !text.empty() && text.back() == '\n') {
+      WriteError(text);
+      Log(LogLevel::kError, "a context is broken: %s", Name(notice.status));
+      return;
+    }
     Log(LogLevel::kError, "a context is broken: %s%s%.*s", Name(notice.status), notice.text.empty() ? "" : ": ",
         static_cast<int>(notice.text.size()), notice.text.data());
   }

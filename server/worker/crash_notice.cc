@@ -9,6 +9,8 @@
 #include <cstring>
 #include <string_view>
 
+#include "server/worker/driver_messages.h"
+
 namespace hawser::server {
 namespace {
 
@@ -36,6 +38,7 @@ alignas(16) std::byte alternate_stack[64 << 10];
 void OnSignal(int signal) {
   // A second fault takes the default course at once; a handler that hangs is ended by the alarm.
   ::alarm(2);
+  DriverMessages::Rescue();
   for (size_t i = 0; i < kCourses.size(); ++i) {
     if (kCourses[i].signal != signal) continue;
     constexpr std::string_view kLevel = "error: ";

@@ -154,6 +154,10 @@ void GuestSession::StartServices() {
   services.enable_kernel_output = [this] {
     if (Status status = output_->Enable(); !status.ok()) log_->Write("warning", status.text());
   };
+  services.take_assertions = [this] { return messages_.Take(); };
+  services.enable_assertions = [this] {
+    if (Status status = messages_.Enable(); !status.ok()) log_->Write("warning", status.text());
+  };
   services.log = [this](std::string_view level, const std::string& text) { log_->Write(level, text); };
   backend_->SetServices(services);
 

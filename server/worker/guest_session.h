@@ -13,6 +13,7 @@
 #include "server/worker/channel_bulk_receiver.h"
 #include "server/worker/channel_bulk_sender.h"
 #include "server/worker/channel_replies.h"
+#include "server/worker/driver_messages.h"
 #include "server/worker/executor.h"
 #include "server/worker/hang_up_watch.h"
 #include "server/worker/kernel_output.h"
@@ -79,6 +80,7 @@ class GuestSession {
   std::unique_ptr<ChannelBulkReceiver> bulk_in_;
   std::unique_ptr<ChannelBulkSender> bulk_out_;
   std::unique_ptr<KernelOutput> output_;
+  DriverMessages messages_;
   std::unique_ptr<HangUpWatch> watch_;  ///< Shared memory only.
 };
 

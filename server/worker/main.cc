@@ -18,6 +18,7 @@
 #include "server/session_stats.h"
 #include "server/worker/backend_factory.h"
 #include "server/worker/crash_notice.h"
+#include "server/worker/driver_messages.h"
 #include "server/worker/export_client.h"
 #include "server/worker/grant_gate.h"
 #include "server/worker/guest_session.h"
@@ -105,6 +106,7 @@ class StopWatcher {
                     stats->stop_cause.load(std::memory_order_relaxed));
       // An executor that is in the middle of something long does not come back in time.
       ::sleep(1);
+      DriverMessages::Rescue();
       ::_exit(kStopped);
     }).detach();
   }
@@ -179,7 +181,9 @@ int Main() {
   }
   StopWatcher watcher;
   watcher.Start(session->get(), stats->page());
-  if ((*session)->Run() == Executor::End::kGuestLeft) ::_exit(kGuestLeft);
+  const Executor::End end = (*session)->Run();
+  DriverMessages::Rescue();
+  if (end == Executor::End::kGuestLeft) ::_exit(kGuestLeft);
   ::_exit(watcher.stopped() ? kStopped : kProtocolError);
 }
 

@@ -119,6 +119,10 @@ struct Services {
   std::function<void()> drain_kernel_output;
   /// Call once when a program that may print is created; starts the forwarding.
   std::function<void()> enable_kernel_output;
+  /// What assert() of kernels wrote to the driver's stderr since the last call, for the guest's; bounded.
+  std::function<std::string()> take_assertions;
+  /// Call once when a program with assertions is loaded; from then on they are looked for.
+  std::function<void()> enable_assertions;
   /// One line for the log, prefixed with session and tenant.
   std::function<void(std::string_view level, const std::string& text)> log;
 };

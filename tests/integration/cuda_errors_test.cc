@@ -1,6 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // Errors come where the CUDA manuals say: what can be known at once by the very call, a kernel's fault by the next call
 // that may return it, and then for good.
+#include <unistd.h>
+
+#include <chrono>
+#include <cstdio>
+#include <string>
+#include <thread>
+
 #include "tests/integration/cuda_fixture.h"
 
 namespace hawser {
@@ -116,6 +123,91 @@ TEST_F(CudaErrors, AKernelsFaultIsReturnedByTheNextCallAndStays) {
   HAWSER_CU(cuMemcpyDtoH(&value, memory, 4));
   EXPECT_EQ(value, 7u);
   HAWSER_CU(cuDevicePrimaryCtxRelease(device_));
+}
+
+/// What this process writes to stderr goes to a file meanwhile.
+class StderrToFile {
+ public:
+  StderrToFile() : before_(::dup(STDERR_FILENO)) { ::dup2(::fileno(file_), STDERR_FILENO); }
+  ~StderrToFile() {
+    ::dup2(before_, STDERR_FILENO);
+    ::close(before_);
+    (void)std::fclose(file_);
+  }
+  std::string Text() const {
+    std::string text(1 << 16, '\0');
+    const ssize_t got = ::pread(::fileno(file_), text.data(), text.size(), 0);
+    text.resize(got > 0 ? static_cast<size_t>(got) : 0);
+    return text;
+  }
+
+ private:
+  std::FILE* const file_ = std::tmpfile();
+  const int before_;
+};
+
+TEST_F(CudaErrors, AssertionsAreOnStderr) {
+  constexpr char kAsserting[] = R"(
+.version 7.0
+.target sm_75
+.address_size 64
+.extern .func __assertfail
+(
+  .param .b64 __assertfail_param_0,
+  .param .b64 __assertfail_param_1,
+  .param .b32 __assertfail_param_2,
+  .param .b64 __assertfail_param_3,
+  .param .b64 __assertfail_param_4
+)
+;
+.global .align 1 .b8 message[6] = {120, 32, 62, 32, 48, 0};
+.global .align 1 .b8 file[5] = {107, 46, 99, 117, 0};
+.global .align 1 .b8 function[6] = {99, 104, 101, 99, 107, 0};
+
+.visible .entry check()
+{
+  .reg .b32 %r<2>;
+  .reg .b64 %rd<8>;
+  mov.u64 %rd1, message;
+  cvta.global.u64 %rd2, %rd1;
+  mov.u64 %rd3, file;
+  cvta.global.u64 %rd4, %rd3;
+  mov.u64 %rd5, function;
+  cvta.global.u64 %rd6, %rd5;
+  mov.u32 %r1, 7;
+  mov.u64 %rd7, 1;
+  {
+  .param .b64 param0;
+  st.param.b64 [param0+0], %rd2;
+  .param .b64 param1;
+  st.param.b64 [param1+0], %rd4;
+  .param .b32 param2;
+  st.param.b32 [param2+0], %r1;
+  .param .b64 param3;
+  st.param.b64 [param3+0], %rd6;
+  .param .b64 param4;
+  st.param.b64 [param4+0], %rd7;
+  call.uni __assertfail, (param0, param1, param2, param3, param4);
+  }
+  ret;
+}
+)";
+  CUfunction check = nullptr;
+  HAWSER_CU(cuModuleLoadData(&module_, kAsserting));
+  HAWSER_CU(cuModuleGetFunction(&check, module_, "check"));
+  const std::string expected = "k.cu:7: check: block: [0,0,0], thread: [0,0,0] Assertion `x > 0` failed.\n";
+  std::string text;
+  {
+    const StderrToFile file;
+    HAWSER_CU(cuLaunchKernel(check, 1, 1, 1, 1, 1, 1, 0, nullptr, nullptr, nullptr));
+    EXPECT_EQ(cuCtxSynchronize(), CUDA_ERROR_ASSERT);
+    // The line may follow the error closely.
+    for (int wait = 0; wait < 2000 && text.find(expected) == std::string::npos; ++wait) {
+      text = file.Text();
+      std::this_thread::sleep_for(std::chrono::milliseconds(5));
+    }
+  }
+  EXPECT_NE(text.find(expected), std::string::npos) << text;
 }
 
 TEST_F(CudaErrors, WhatCannotBeMadeDoesNotSpoilWhatComesNext) {

@@ -176,9 +176,13 @@ void CudaBackend::Note(wire::Id context, CUresult result) {
   cuda::ContextFault notice;
   notice.context = context;
   notice.status = result;
-  const std::string text = "the context is broken: " + ErrorText(driver_, result);
-  notice.text = text;
+  std::string text = "the context is broken: " + ErrorText(driver_, result);
   Log("info", text);
+  if (result == CUDA_ERROR_ASSERT && services_.take_assertions) {
+    const std::string assertions = services_.take_assertions();
+    if (!assertions.empty()) text = assertions;
+  }
+  notice.text = text;
   Notify(notice);
 }
 

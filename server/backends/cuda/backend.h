@@ -467,6 +467,7 @@ class CudaBackend final : public cuda::Handler, public SessionBackend {
   uint64_t heap_address_ = 0;  ///< As devices see it; 0: they do not.
   CUcontext heap_owner_ = nullptr;
   bool prints_ = false;
+  bool asserts_ = false;
   std::string reason_;
   Failure failure_;
   std::vector<std::unique_ptr<HostCall>> host_calls_;  ///< Of graph nodes; kept for the session's life.

@@ -59,12 +59,15 @@ uint64_t ParameterBytes(const std::vector<uint32_t>& offsets, const std::vector<
 CUdevice CudaBackend::AnyDevice() const { return devices_.empty() ? 0 : devices_.front(); }
 
 void CudaBackend::MayPrint(Bytes image) {
-  constexpr std::string_view kPrint = "vprintf";
-  if (prints_) return;
   const std::string_view text(reinterpret_cast<const char*>(image.data()), image.size());
-  if (text.find(kPrint) == std::string_view::npos) return;
-  prints_ = true;
-  if (services_.enable_kernel_output) services_.enable_kernel_output();
+  if (!prints_ && text.find("vprintf") != std::string_view::npos) {
+    prints_ = true;
+    if (services_.enable_kernel_output) services_.enable_kernel_output();
+  }
+  if (!asserts_ && text.find("__assertfail") != std::string_view::npos) {
+    asserts_ = true;
+    if (services_.enable_assertions) services_.enable_assertions();
+  }
 }
 
 int32_t CudaBackend::Assemble(const wire::ListView<cuda::ImageEntry>& entries, Assembled* assembled,
@@ -103,8 +106,8 @@ int32_t CudaBackend::Assemble(const wire::ListView<cuda::ImageEntry>& entries, A
       continue;
     }
     if (missing->size() != before) continue;
-    // Printing cannot be seen in what is compressed.
-    if ((image.flags & kCompressed) != 0) MayPrint(wire::AsBytes("vprintf"));
+    // Neither can be seen in what is compressed.
+    if ((image.flags & kCompressed) != 0) MayPrint(wire::AsBytes("vprintf __assertfail"));
     MayPrint(*stored);
     Assembled::Part& part = assembled->parts.emplace_back();
     part.stored = stored;
