@@ -5,6 +5,7 @@
 
 #include "softcuda/driver/capture.h"
 #include "softcuda/driver/entry.h"
+#include "softcuda/driver/node_params.h"
 
 using namespace hawser::soft;  // NOLINT(google-build-using-namespace): entry points are global.
 
@@ -62,36 +63,14 @@ CUresult Elapsed(float* milliseconds, CUevent start, CUevent end) {
   return CUDA_SUCCESS;
 }
 
-bool GoodOperation(const CUstreamBatchMemOpParams& op) {
-  const MemoryMap& memory = GetDriver()->memory;
-  switch (op.operation) {
-    case CU_STREAM_MEM_OP_WAIT_VALUE_32:
-      return op.waitValue.address % 4 == 0 && memory.Covers(op.waitValue.address, 4);
-    case CU_STREAM_MEM_OP_WRITE_VALUE_32:
-      return op.waitValue.address % 4 == 0 && memory.CoversForWriting(op.waitValue.address, 4);
-    case CU_STREAM_MEM_OP_WAIT_VALUE_64:
-      return op.waitValue.address % 8 == 0 && memory.Covers(op.waitValue.address, 8);
-    case CU_STREAM_MEM_OP_WRITE_VALUE_64:
-      return op.waitValue.address % 8 == 0 && memory.CoversForWriting(op.waitValue.address, 8);
-    case CU_STREAM_MEM_OP_BARRIER:
-    case CU_STREAM_MEM_OP_FLUSH_REMOTE_WRITES:
-      return true;
-    default:
-      return false;
-  }
-}
-
-CUresult MemoryOperations(CUstream handle, unsigned count, const CUstreamBatchMemOpParams* operations) {
+CUresult MemoryOperations(CUstream handle, unsigned count, CUstreamBatchMemOpParams* operations) {
   ContextPtr context;
   HAWSER_TRY(WorkingContext(&context));
   StreamPtr stream;
   HAWSER_TRY(GetStream(handle, &stream));
-  if (operations == nullptr || count == 0 || count > 256) return CUDA_ERROR_INVALID_VALUE;
-  MemoryOperationsWork work;
-  for (unsigned i = 0; i < count; ++i) {
-    if (!GoodOperation(operations[i])) return CUDA_ERROR_INVALID_VALUE;
-    work.operations.push_back(operations[i]);
-  }
+  Work work;
+  HAWSER_TRY(ToWork(CUDA_BATCH_MEM_OP_NODE_PARAMS{.ctx = nullptr, .count = count, .paramArray = operations, .flags = 0},
+                    &work));
   return Enqueue(stream, std::move(work));
 }
 

@@ -6,6 +6,28 @@
 #include "softcuda/driver/launch_builder.h"
 
 namespace hawser::soft {
+namespace {
+
+bool IsGoodOperation(const CUstreamBatchMemOpParams& op) {
+  const MemoryMap& memory = GetDriver()->memory;
+  switch (op.operation) {
+    case CU_STREAM_MEM_OP_WAIT_VALUE_32:
+      return op.waitValue.address % 4 == 0 && memory.Covers(op.waitValue.address, 4);
+    case CU_STREAM_MEM_OP_WRITE_VALUE_32:
+      return op.waitValue.address % 4 == 0 && memory.CoversForWriting(op.waitValue.address, 4);
+    case CU_STREAM_MEM_OP_WAIT_VALUE_64:
+      return op.waitValue.address % 8 == 0 && memory.Covers(op.waitValue.address, 8);
+    case CU_STREAM_MEM_OP_WRITE_VALUE_64:
+      return op.waitValue.address % 8 == 0 && memory.CoversForWriting(op.waitValue.address, 8);
+    case CU_STREAM_MEM_OP_BARRIER:
+    case CU_STREAM_MEM_OP_FLUSH_REMOTE_WRITES:
+      return true;
+    default:
+      return false;
+  }
+}
+
+}  // namespace
 
 CUresult ToWork(const CUDA_KERNEL_NODE_PARAMS& params, Work* work) {
   KernelWork kernel;
@@ -40,8 +62,7 @@ CUresult ToWork(const CUDA_BATCH_MEM_OP_NODE_PARAMS& params, Work* work) {
   MemoryOperationsWork operations;
   operations.operations.assign(params.paramArray, params.paramArray + params.count);
   for (const CUstreamBatchMemOpParams& op : operations.operations) {
-    const bool wide = op.operation == CU_STREAM_MEM_OP_WAIT_VALUE_64 || op.operation == CU_STREAM_MEM_OP_WRITE_VALUE_64;
-    if (!GetDriver()->memory.Covers(op.waitValue.address, wide ? 8 : 4)) return CUDA_ERROR_INVALID_VALUE;
+    if (!IsGoodOperation(op)) return CUDA_ERROR_INVALID_VALUE;
   }
   *work = std::move(operations);
   return CUDA_SUCCESS;
