@@ -60,15 +60,7 @@ PacketGot ReceiveExportPacket(int socket, std::span<std::byte> packet, std::vect
     got = ::recvmsg(socket, &message, flags | MSG_CMSG_CLOEXEC | MSG_TRUNC);
   } while (got < 0 && errno == EINTR);
   if (got < 0) return errno == EAGAIN ? PacketGot::kNone : PacketGot::kBroken;
-  for (cmsghdr* head = CMSG_FIRSTHDR(&message); head != nullptr; head = CMSG_NXTHDR(&message, head)) {
-    if (head->cmsg_level != SOL_SOCKET || head->cmsg_type != SCM_RIGHTS) continue;
-    const size_t count = (head->cmsg_len - CMSG_LEN(0)) / sizeof(int);
-    for (size_t i = 0; i < count; ++i) {
-      int number = -1;
-      std::memcpy(&number, CMSG_DATA(head) + i * sizeof(int), sizeof(int));
-      files->emplace_back(number);
-    }
-  }
+  wire::TakeFds(message, files);
   return got == static_cast<ssize_t>(packet.size()) ? PacketGot::kPacket : PacketGot::kBroken;
 }
 

@@ -3,6 +3,8 @@
 #ifndef HAWSER_WIRE_SOCKET_H_
 #define HAWSER_WIRE_SOCKET_H_
 
+#include <sys/socket.h>
+
 #include <chrono>
 #include <memory>
 #include <span>
@@ -68,6 +70,8 @@ Status SendWithFds(int socket, Bytes bytes, std::span<const int> fds);
 /// are close-on-exec; more than `max_fds` are closed and reported as kProtocol. kClosed at the end of
 /// the stream. kTimeout when the socket is non-blocking and empty, or its SO_RCVTIMEO ran out.
 Result<size_t> ReceiveWithFds(int socket, std::span<std::byte> buffer, std::vector<Fd>* fds, size_t max_fds);
+/// Appends the descriptors that recvmsg() has put into the message: they are the caller's, wanted or not.
+void TakeFds(const msghdr& message, std::vector<Fd>* fds);
 
 }  // namespace hawser::wire
 

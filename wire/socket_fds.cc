@@ -68,6 +68,20 @@ Status SendWithFds(int socket, Bytes bytes, std::span<const int> fds) {
   return {};
 }
 
+void TakeFds(const msghdr& message, std::vector<Fd>* fds) {
+  // CMSG_NXTHDR() takes it unconst, and does not change it.
+  auto* const from = const_cast<msghdr*>(&message);
+  for (cmsghdr* head = CMSG_FIRSTHDR(from); head != nullptr; head = CMSG_NXTHDR(from, head)) {
+    if (head->cmsg_level != SOL_SOCKET || head->cmsg_type != SCM_RIGHTS) continue;
+    const size_t count = (head->cmsg_len - CMSG_LEN(0)) / sizeof(int);
+    for (size_t i = 0; i < count; ++i) {
+      int fd = -1;
+      std::memcpy(&fd, CMSG_DATA(head) + i * sizeof(int), sizeof(int));
+      fds->emplace_back(fd);
+    }
+  }
+}
+
 Result<size_t> ReceiveWithFds(int socket, std::span<std::byte> buffer, std::vector<Fd>* fds, size_t max_fds) {
   alignas(cmsghdr) char control[CMSG_SPACE(sizeof(int) * kMaxSeenFds)];
   iovec vector{buffer.data(), buffer.size()};
@@ -86,15 +100,7 @@ Result<size_t> ReceiveWithFds(int socket, std::span<std::byte> buffer, std::vect
     return Status::FromErrno("cannot receive from a unix socket");
   }
   std::vector<Fd> received;
-  for (cmsghdr* head = CMSG_FIRSTHDR(&message); head != nullptr; head = CMSG_NXTHDR(&message, head)) {
-    if (head->cmsg_level != SOL_SOCKET || head->cmsg_type != SCM_RIGHTS) continue;
-    const size_t count = (head->cmsg_len - CMSG_LEN(0)) / sizeof(int);
-    for (size_t i = 0; i < count; ++i) {
-      int fd = -1;
-      std::memcpy(&fd, CMSG_DATA(head) + i * sizeof(int), sizeof(int));
-      received.emplace_back(fd);
-    }
-  }
+  TakeFds(message, &received);
   if (received.size() > max_fds || (message.msg_flags & MSG_CTRUNC) != 0) {
     return Status(Code::kProtocol, "the peer sent " + std::to_string(received.size()) +
                                        " descriptors or more where at most " + std::to_string(max_fds) +

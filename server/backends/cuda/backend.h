@@ -340,9 +340,11 @@ class CudaBackend final : public cuda::Handler, public SessionBackend {
   struct Link;
   void RunLoad(Load& load);
   void RunLink(Link& link);
-  void FailLink(const cuda::Call& call, int32_t status, const std::string& text, const JitOptions* options);
-  /// Answers that a module cannot be loaded. Any thread.
-  void FailLoad(const cuda::Call& call, int32_t status, const std::string& text, const JitOptions* options);
+  /// Answers by a ModuleInfo or LinkResult that something cannot be done: `what` says it in words. Any thread. In
+  /// jit.h.
+  template <typename Answer>
+  void FailJit(const cuda::Call& call, std::string_view what, int32_t status, const std::string& text,
+               const JitOptions* options);
   /// The loader's: a module for the executor to take, before the guest hears of it.
   void Hand(wire::Id id, Module module);
   void AdoptLoaded();

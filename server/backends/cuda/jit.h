@@ -108,6 +108,21 @@ class Linker {
   CUresult result_ = CUDA_ERROR_NOT_SUPPORTED;
 };
 
+template <typename Answer>
+void CudaBackend::FailJit(const cuda::Call& call, std::string_view what, int32_t status, const std::string& text,
+                          const JitOptions* options) {
+  // Nobody else reads the reason: into the compiler's log with it, and into ours.
+  if (!text.empty()) Log("info", std::string(what) + ": " + text);
+  Answer reply;
+  reply.status = status;
+  if (options != nullptr) {
+    reply.info_log = options->info();
+    reply.error_log = options->error();
+  }
+  if (reply.error_log.empty()) reply.error_log = text;
+  Reply(call, reply);
+}
+
 }  // namespace hawser::server::cuda_backend
 
 #endif  // HAWSER_SERVER_BACKENDS_CUDA_JIT_H_

@@ -6,6 +6,11 @@
 #include "wire/sha256.h"
 
 namespace hawser::server::cuda_backend {
+namespace {
+
+constexpr std::string_view kNotLinked = "images cannot be linked";
+
+}  // namespace
 
 bool JitOptions::IsPlain(uint32_t option) {
   switch (option) {
@@ -47,21 +52,9 @@ struct CudaBackend::Link {
   std::unique_ptr<JitOptions> options;
 };
 
-void CudaBackend::FailLink(const cuda::Call& call, int32_t status, const std::string& text, const JitOptions* options) {
-  if (!text.empty()) Log("info", "images cannot be linked: " + text);
-  cuda::LinkResult reply;
-  reply.status = status;
-  if (options != nullptr) {
-    reply.info_log = options->info();
-    reply.error_log = options->error();
-  }
-  if (reply.error_log.empty()) reply.error_log = text;
-  Reply(call, reply);
-}
-
 int32_t CudaBackend::LinkImages(const cuda::Call& call, const cuda::LinkImages& message) {
   const auto fail = [&](int32_t status) {
-    FailLink(call, status, std::exchange(reason_, {}), nullptr);
+    FailJit<cuda::LinkResult>(call, kNotLinked, status, std::exchange(reason_, {}), nullptr);
     return 0;
   };
   int32_t status = 0;
@@ -106,12 +99,13 @@ void CudaBackend::RunLink(Link& link) {
   size_t size = 0;
   if (const CUresult result = linker.Complete(&image, &size); result != CUDA_SUCCESS) {
     Note(link.context, result);
-    return FailLink(link.call, result, {}, link.options.get());
+    return FailJit<cuda::LinkResult>(link.call, kNotLinked, result, {}, link.options.get());
   }
   if (size > images_->largest()) {
-    return FailLink(link.call, CUDA_ERROR_OUT_OF_MEMORY,
-                    "the image that was made has " + std::to_string(size) + " bytes, which is more than is kept",
-                    link.options.get());
+    return FailJit<cuda::LinkResult>(
+        link.call, kNotLinked, CUDA_ERROR_OUT_OF_MEMORY,
+        "the image that was made has " + std::to_string(size) + " bytes, which is more than is kept",
+        link.options.get());
   }
   std::vector<std::byte> bytes(static_cast<std::byte*>(image), static_cast<std::byte*>(image) + size);
   cuda::LinkResult reply;

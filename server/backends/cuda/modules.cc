@@ -18,6 +18,7 @@ using wire::Bytes;
 constexpr size_t kDescribed = 256;
 // What a module whose loading is not over answers. Guests never see it: they have its name when it is loaded.
 constexpr int32_t kLoading = CUDA_ERROR_NOT_READY;
+constexpr std::string_view kNotLoaded = "a module cannot be loaded";
 constexpr size_t kMaxKernels = 1u << 20;
 constexpr size_t kMaxParameters = 4096;
 constexpr uint64_t kCompressed = 0x2000 | 0x8000;  // Flags of a fatbin entry: LZ4, zstd.
@@ -196,7 +197,7 @@ struct CudaBackend::Load {
 
 int32_t CudaBackend::LoadModule(const cuda::Call& call, const cuda::LoadModule& message) {
   const auto fail = [&](int32_t status) {
-    FailLoad(call, status, std::exchange(reason_, {}), nullptr);
+    FailJit<cuda::ModuleInfo>(call, kNotLoaded, status, std::exchange(reason_, {}), nullptr);
     return 0;
   };
   int32_t status = 0;
@@ -244,19 +245,6 @@ int32_t CudaBackend::LoadModule(const cuda::Call& call, const cuda::LoadModule& 
   return 0;
 }
 
-void CudaBackend::FailLoad(const cuda::Call& call, int32_t status, const std::string& text, const JitOptions* options) {
-  // Nobody else reads the reason: into the compiler's log with it, and into ours.
-  if (!text.empty()) Log("info", "a module cannot be loaded: " + text);
-  cuda::ModuleInfo reply;
-  reply.status = status;
-  if (options != nullptr) {
-    reply.info_log = options->info();
-    reply.error_log = options->error();
-  }
-  if (reply.error_log.empty()) reply.error_log = text;
-  Reply(call, reply);
-}
-
 void CudaBackend::Hand(wire::Id id, Module module) {
   const std::lock_guard<std::mutex> lock(loaded_mutex_);
   loaded_.emplace_back(id, std::move(module));
@@ -296,7 +284,7 @@ void CudaBackend::RunLoad(Load& load) {
     Module failed;
     failed.error = status;
     Hand(load.id, std::move(failed));
-    FailLoad(load.call, status, {}, &options);
+    FailJit<cuda::ModuleInfo>(load.call, kNotLoaded, status, {}, &options);
   };
   void* image = load.assembled.parts.front().bytes.data();
   std::unique_ptr<Linker> linker;
