@@ -56,9 +56,10 @@ std::string Executor::Where(const FrameHeader& header) const {
 
 Executor::End Executor::Run() {
   const End end = Loop();
+  if (end != End::kLost) return end;
   // Another thread may be telling the guest at this moment.
-  if (end == End::kLost) lost_.wait(false, std::memory_order_acquire);
-  return end;
+  lost_.wait(false, std::memory_order_acquire);
+  return dead_.load(std::memory_order_relaxed) ? End::kGuestLeft : End::kLost;
 }
 
 Executor::End Executor::Loop() {
@@ -148,6 +149,14 @@ void Executor::Lose(const std::string& reason, bool tell_guest) { EndSession("er
 
 void Executor::Stop(const std::string& reason, uint32_t cause) {
   EndSession("info", reason, /*tell_guest=*/true, cause);
+}
+
+void Executor::Abandon() {
+  if (ending_.exchange(true, std::memory_order_acq_rel)) return;
+  dead_.store(true, std::memory_order_relaxed);
+  lost_.store(true, std::memory_order_release);
+  lost_.notify_all();
+  commands_->Shutdown();
 }
 
 void Executor::EndSession(std::string_view level, const std::string& reason, bool tell_guest, uint32_t cause) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Runs a guest's commands, one after the other, in the guest's order.
 //
-// Threads: Run() is the executor thread. Lose() and Stop() may be called from any thread.
+// Threads: Run() is the executor thread. Lose(), Stop() and Abandon() may be called from any thread.
 #ifndef HAWSER_SERVER_WORKER_EXECUTOR_H_
 #define HAWSER_SERVER_WORKER_EXECUTOR_H_
 
@@ -22,7 +22,7 @@ namespace hawser::server {
 class Executor {
  public:
   enum class End : uint8_t {
-    kGuestLeft,  ///< The stream ended between two commands or in the middle of one.
+    kGuestLeft,  ///< The stream ended between two commands or in the middle of one, or Abandon() was called.
     kLost,       ///< The session was ended from this side; Lose() or a malformed command. Logged already.
   };
 
@@ -38,6 +38,9 @@ class Executor {
   void Lose(const std::string& reason, bool tell_guest = true);
   /// As Lose(), for a reason that is not the guest's protocol. `cause` is a SessionStatsPage::Cause.
   void Stop(const std::string& reason, uint32_t cause = 0);
+  /// The guest is known to be dead: what it sent and was not begun is of use to nobody, and would only take time from
+  /// its neighbours. Run() returns after the command that it is in. Any thread.
+  void Abandon();
 
   /// Commands executed. Executor thread only.
   uint64_t executed() const { return next_seq_ - 1; }
@@ -63,7 +66,8 @@ class Executor {
   uint64_t next_seq_ = 1;
   std::string error_;                ///< Reused, so that a good command allocates nothing.
   std::atomic<bool> ending_{false};  ///< Somebody has begun to end the session.
-  std::atomic<bool> lost_{false};    ///< The guest was told.
+  std::atomic<bool> lost_{false};    ///< The guest was told, or is dead.
+  std::atomic<bool> dead_{false};    ///< The guest is. Written before lost_.
 };
 
 }  // namespace hawser::server

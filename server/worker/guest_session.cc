@@ -163,7 +163,10 @@ void GuestSession::StartServices() {
 
   if (shm_ == nullptr) return;
   // Not over sockets, whose readers see the end themselves.
-  Result<std::unique_ptr<HangUpWatch>> watch = HangUpWatch::Start(liveness_.get(), [this] { Shutdown(); });
+  Result<std::unique_ptr<HangUpWatch>> watch = HangUpWatch::Start(liveness_.get(), [this] {
+    executor_->Abandon();
+    Shutdown();
+  });
   if (!watch.ok()) return log_->Write("warning", watch.status().text());
   watch_ = std::move(*watch);
 }
