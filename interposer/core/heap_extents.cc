@@ -22,10 +22,16 @@ uint64_t HeapExtents::Allocate(uint64_t size, uint64_t alignment) {
   return kNone;
 }
 
-bool HeapExtents::Free(uint64_t offset, uint64_t size) {
+bool HeapExtents::IsUsed(uint64_t offset, uint64_t size) const {
   if (size == 0 || offset > size_ || size > size_ - offset) return false;
   const auto next = by_offset_.lower_bound(offset);
   if (next != by_offset_.end() && next->first < offset + size) return false;
+  return next == by_offset_.begin() || std::prev(next)->first + std::prev(next)->second <= offset;
+}
+
+bool HeapExtents::Free(uint64_t offset, uint64_t size) {
+  if (!IsUsed(offset, size)) return false;
+  const auto next = by_offset_.lower_bound(offset);
   uint64_t begin = offset;
   uint64_t end = offset + size;
   // Copies: erasing invalidates what the iterators point to.
@@ -33,7 +39,6 @@ bool HeapExtents::Free(uint64_t offset, uint64_t size) {
   std::pair<uint64_t, uint64_t> after{0, 0};
   if (next != by_offset_.begin()) {
     const auto& [at, length] = *std::prev(next);
-    if (at + length > offset) return false;
     if (at + length == offset) before = {at, length};
   }
   if (next != by_offset_.end() && next->first == end) after = *next;

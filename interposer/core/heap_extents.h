@@ -24,6 +24,8 @@ class HeapExtents {
   uint64_t Allocate(uint64_t size, uint64_t alignment = kPage);
   /// False, and nothing changes, when part of the range is free already or beyond the heap.
   bool Free(uint64_t offset, uint64_t size);
+  /// Whether Free() would take it.
+  bool IsUsed(uint64_t offset, uint64_t size) const;
 
   uint64_t free_bytes() const { return free_bytes_; }
   size_t ranges() const { return by_offset_.size(); }

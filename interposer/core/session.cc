@@ -119,7 +119,7 @@ uint64_t Session::HeapAllocate(uint64_t size) {
 }
 
 void Session::HeapFree(uint64_t offset, uint64_t size) {
-  if (heap_base_ != nullptr && !lost()) impl_->heap.Free(offset, size);
+  if (heap_base_ != nullptr && !lost() && impl_->heap.Free(offset, size)) impl_->heap_returner.Note();
 }
 
 bool Session::MoveHeap(uint64_t address) {

@@ -27,6 +27,7 @@
 #include "interposer/core/connector.h"
 #include "interposer/core/flush_thread.h"
 #include "interposer/core/heap_allocator.h"
+#include "interposer/core/heap_returner.h"
 #include "interposer/core/id_pools.h"
 #include "interposer/core/loss.h"
 #include "interposer/core/receiver.h"
@@ -98,6 +99,7 @@ class Session::Impl final : private StreamEvents, private LossListener {
   FlushThread flusher;
   CallbackThread callbacks;
   HeapAllocator heap;
+  HeapReturner heap_returner{&heap};
   IdPools ids;
   Loss loss;
   std::atomic<uint64_t> next_transfer{1};

@@ -116,6 +116,8 @@ TEST_P(TransportTest, AWorkerThatHangsIsKilledWhenItsGuestIsGone) {
   ASSERT_TRUE(guest);
   ASSERT_TRUE(Answers(*guest));
   guest->Send(Opcode::kFlush, Ask(Prank::kHang));
+  // What is not begun when the guest goes is never begun.
+  EXPECT_TRUE(daemon->WaitForLog("hanging from now on"));
   guest.reset();
   EXPECT_TRUE(daemon->WaitForLog("has not ended; killing it"));
   EXPECT_TRUE(daemon->WaitUntilIdle());

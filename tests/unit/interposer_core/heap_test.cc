@@ -5,7 +5,10 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <atomic>
+#include <chrono>
 #include <map>
+#include <memory>
 #include <random>
 #include <thread>
 #include <vector>
@@ -17,6 +20,12 @@ namespace hawser::guest {
 namespace {
 
 constexpr uint64_t kMiB = 1u << 20;
+
+uint64_t PagesOf(int memfd) {
+  struct stat info {};
+  EXPECT_EQ(::fstat(memfd, &info), 0);
+  return static_cast<uint64_t>(info.st_blocks) * 512;
+}
 
 TEST(HeapExtents, BestFitAndMerging) {
   HeapExtents extents(64 * kMiB);
@@ -134,10 +143,104 @@ TEST(HeapAllocator, FromManyThreads) {
   EXPECT_GE(heap.free_bytes(), 246 * kMiB);
 }
 
-uint64_t PagesOf(int memfd) {
-  struct stat info {};
-  EXPECT_EQ(::fstat(memfd, &info), 0);
-  return static_cast<uint64_t>(info.st_blocks) * 512;
+/// A heap of pages that can be counted.
+class StaleRanges : public ::testing::Test {
+ protected:
+  static constexpr uint64_t kSize = 32 * kMiB;
+  void SetUp() override {
+    memfd_ = ::memfd_create("heap", MFD_CLOEXEC);
+    ASSERT_GE(memfd_, 0);
+    ASSERT_EQ(::ftruncate(memfd_, kSize), 0);
+    void* base = ::mmap(nullptr, kSize, PROT_READ | PROT_WRITE, MAP_SHARED, memfd_, 0);
+    ASSERT_NE(base, MAP_FAILED);
+    base_ = static_cast<std::byte*>(base);
+    heap_ = std::make_unique<HeapAllocator>(base_, kSize);
+  }
+  void TearDown() override {
+    ::munmap(base_, kSize);
+    ::close(memfd_);
+  }
+  uint64_t AllocateAndFill(uint64_t size) {
+    const uint64_t offset = heap_->Allocate(size);
+    EXPECT_NE(offset, HeapExtents::kNone);
+    std::fill_n(base_ + offset, size, std::byte{7});
+    return offset;
+  }
+
+  int memfd_ = -1;
+  std::byte* base_ = nullptr;
+  std::unique_ptr<HeapAllocator> heap_;
+};
+
+TEST_F(StaleRanges, GoBackInSteps) {
+  const uint64_t offset = AllocateAndFill(10 * kMiB);
+  EXPECT_TRUE(heap_->Free(offset, 10 * kMiB));
+  EXPECT_EQ(PagesOf(memfd_), 10 * kMiB) << "to free is not to give back";
+  EXPECT_EQ(heap_->free_bytes(), kSize);
+  for (const uint64_t left : {6u, 2u, 0u}) {
+    EXPECT_TRUE(heap_->GiveBack());
+    EXPECT_EQ(PagesOf(memfd_), left * kMiB);
+    EXPECT_EQ(heap_->free_bytes(), kSize);
+  }
+  EXPECT_FALSE(heap_->GiveBack());
+  EXPECT_EQ(heap_->Allocate(kSize), 0u) << "all of it is in one piece again";
+}
+
+TEST_F(StaleRanges, AreTakenAgainWithTheirPages) {
+  (void)AllocateAndFill(5 * kMiB);
+  const uint64_t offset = AllocateAndFill(8 * kMiB);
+  EXPECT_TRUE(heap_->Free(offset, 8 * kMiB));
+  EXPECT_NE(heap_->Allocate(5 * kMiB), offset) << "there is other room";
+  EXPECT_EQ(heap_->Allocate(8 * kMiB), offset);
+  EXPECT_EQ(PagesOf(memfd_), 13 * kMiB);
+  EXPECT_FALSE(heap_->GiveBack()) << "it is in use";
+}
+
+TEST_F(StaleRanges, AreRoomForOthersWhenThereIsNoOther) {
+  const uint64_t offset = AllocateAndFill(kSize);
+  EXPECT_TRUE(heap_->Free(offset, kSize));
+  EXPECT_TRUE(heap_->GiveBack());
+  EXPECT_NE(heap_->Allocate(100), HeapExtents::kNone) << "what was given back";
+  EXPECT_NE(heap_->Allocate(20 * kMiB), HeapExtents::kNone) << "what was not";
+  EXPECT_FALSE(heap_->GiveBack());
+}
+
+TEST_F(StaleRanges, CannotBeFreedTwice) {
+  const uint64_t offset = AllocateAndFill(8 * kMiB);
+  EXPECT_TRUE(heap_->Free(offset, 8 * kMiB));
+  EXPECT_FALSE(heap_->Free(offset, 8 * kMiB));
+  EXPECT_FALSE(heap_->Free(offset + 4096, 4096));
+  EXPECT_EQ(heap_->free_bytes(), kSize);
+}
+
+TEST_F(StaleRanges, AreGivenBackBesideOtherThreads) {
+  std::atomic<bool> over{false};
+  std::thread returner([&] {
+    while (!over) {
+      if (!heap_->GiveBack()) std::this_thread::yield();
+    }
+  });
+  std::vector<std::thread> threads;
+  for (unsigned t = 0; t < 3; ++t) {
+    threads.emplace_back([&, t] {
+      for (int i = 0; i < 200; ++i) {
+        const uint64_t size = (4 + (i + t) % 6) * kMiB;
+        const uint64_t offset = heap_->Allocate(size);
+        if (offset == HeapExtents::kNone) continue;
+        base_[offset] = base_[offset + size - 1] = std::byte(t);
+        std::this_thread::yield();
+        // Pages in use are never taken away.
+        EXPECT_EQ(base_[offset], std::byte(t));
+        EXPECT_EQ(base_[offset + size - 1], std::byte(t));
+        EXPECT_TRUE(heap_->Free(offset, size));
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  over = true;
+  returner.join();
+  // Ranges that had to make room for others may have kept their pages; the room is there.
+  EXPECT_EQ(heap_->Allocate(kSize), 0u);
 }
 
 TEST(SessionHeap, IsSharedWithTheServerAndGivesPagesBack) {
@@ -156,6 +259,11 @@ TEST(SessionHeap, IsSharedWithTheServerAndGivesPagesBack) {
   EXPECT_EQ(seen, std::byte{5});
   EXPECT_GE(PagesOf(peer->heap.get()), 8 * kMiB);
   session->HeapFree(offset, 8 * kMiB);
+  // Soon, by a thread of the session.
+  const auto patience = std::chrono::steady_clock::now() + std::chrono::seconds(30);
+  while (PagesOf(peer->heap.get()) >= kMiB && std::chrono::steady_clock::now() < patience) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(5));
+  }
   EXPECT_LT(PagesOf(peer->heap.get()), kMiB);
   EXPECT_EQ(session->HeapAllocate(65 * kMiB), Session::kNoHeap);
 }

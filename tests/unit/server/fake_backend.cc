@@ -104,6 +104,7 @@ int32_t FakeCalls::Run(const opencl::Call&, const opencl::Flush& message) {
     case Prank::kAbort:
       std::abort();
     case Prank::kHang:
+      state_->services.log("info", "hanging from now on");
       for (;;) ::pause();
     case Prank::kPrint: {
       state_->services.enable_kernel_output();

@@ -20,7 +20,7 @@ namespace hawser::server {
 enum class Prank : uint32_t {
   kCrash = 0xdead0001,  ///< Touches memory that does not exist.
   kAbort = 0xdead0002,
-  kHang = 0xdead0003,         ///< Never returns.
+  kHang = 0xdead0003,         ///< Writes "hanging from now on", never returns.
   kPrint = 0xdead0004,        ///< Prints "printed\n" on stdout, as a kernel would.
   kOpenNetwork = 0xdead0005,  ///< Answers with an error notice whose status is errno of socket(AF_INET).
   kLog = 0xdead0006,          ///< Writes "a line for the log".
