@@ -11,9 +11,9 @@
 
 namespace hawser::server::ocl {
 
-/// Runs jobs one after the other, in order, on a thread that begins with the first job.
+/// Runs jobs one after the other, in order, on a thread that begins with Prepare() or the first job.
 ///
-/// Threading: Post from one thread. Jobs own what they use and run without the lock.
+/// Threading: Prepare and Post from one thread. Jobs own what they use and run without the lock.
 class Builder {
  public:
   Builder() = default;
@@ -22,9 +22,13 @@ class Builder {
   /// Finishes the job at work and drops the others.
   ~Builder();
 
+  /// Whoever has a context will soon have a program: starts the thread and makes it ready, beside what the executor
+  /// does. Worth 0.3 ms of a build of 23 ms.
+  void Prepare();
   void Post(std::function<void()> job);
 
  private:
+  void Start();
   void Run();
 
   std::mutex mutex_;

@@ -79,6 +79,7 @@ int32_t OpenClBackend::CreateContext(const opencl::Call& call, const opencl::Cre
   // long as anything keeps the context alive.
   auto* kept = errors.release();
   if (context.version >= 30) clSetContextDestructorCallback(context.native.get(), &OnContextDestroyed, kept);
+  builder_->Prepare();
   return Keep(call, message.context, std::move(context));
 }
 

@@ -96,6 +96,22 @@ TEST(Staging, OtherThreadsRelease) {
   EXPECT_EQ(pool.in_use(), 0u);
 }
 
+TEST(Builder, IsPreparedOnceAndThenRunsWhatIsPosted) {
+  std::atomic<bool> ran{false};
+  {
+    Builder builder;
+    builder.Prepare();
+    builder.Prepare();
+    builder.Post([&] { ran = true; });
+    while (!ran) std::this_thread::yield();
+  }
+  {
+    Builder idle;
+    idle.Prepare();
+  }
+  EXPECT_TRUE(ran);
+}
+
 TEST(Builder, RunsInOrderAndDropsTheRestAtTheEnd) {
   std::vector<int> order;
   std::atomic<bool> go{false}, began{false};
