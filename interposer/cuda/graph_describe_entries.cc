@@ -1,5 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the nodes of a graph do: as it was given for nodes that this process made itself, else as the server knows it.
+// What graphs look like, and what their nodes do: as it was given for nodes that this process made itself, else as the
+// server knows it.
+#include <cstdio>
+#include <memory>
+#include <string_view>
+
 #include "interposer/cuda/entry.h"
 #include "interposer/cuda/graph.h"
 
@@ -27,6 +32,24 @@ CUresult GetEvent(CUgraphNode node, CUgraphNodeType type, CUevent* event) {
 }
 
 }  // namespace
+
+CUresult CUDAAPI cuGraphDebugDotPrint(CUgraph graph, const char* path, unsigned flags) {
+  if (const CUresult error = Client::Get().Check(); error != CUDA_SUCCESS) return error;
+  if (const CUresult error = CheckObject(graph, Kind::kGraph); error != CUDA_SUCCESS) return error;
+  if (path == nullptr) return CUDA_ERROR_INVALID_VALUE;
+  cuda::DrawGraph message;
+  message.graph = graph->id;
+  message.flags = flags;
+  Answer<cuda::Drawing> drawing;
+  if (const CUresult error = drawing.Ask(Client::Get().session(), message); error != CUDA_SUCCESS) return error;
+  const std::unique_ptr<std::FILE, int (*)(std::FILE*)> file(std::fopen(path, "we"), &std::fclose);
+  const std::string_view text = drawing->text;
+  if (file == nullptr || std::fwrite(text.data(), 1, text.size(), file.get()) != text.size() ||
+      std::fflush(file.get()) != 0) {
+    return CUDA_ERROR_OPERATING_SYSTEM;
+  }
+  return CUDA_SUCCESS;
+}
 
 CUresult CUDAAPI cuGraphKernelNodeGetParams_v2(CUgraphNode node, CUDA_KERNEL_NODE_PARAMS* params) {
   if (const CUresult error = Check(node); error != CUDA_SUCCESS) return error;

@@ -10,8 +10,10 @@
 #include <condition_variable>
 #include <cstddef>
 #include <cstdlib>
+#include <fstream>
 #include <mutex>
 #include <numeric>
+#include <sstream>
 #include <string>
 #include <thread>
 #include <vector>
@@ -278,6 +280,18 @@ TEST_F(CudaFeatures, NodesOneByOne) {
   CUgraphNodeType type{};
   HAWSER_CU(cuGraphNodeGetType(second, &type));
   EXPECT_EQ(type, CU_GRAPH_NODE_TYPE_KERNEL);
+  std::string path = testing::TempDir() + "graph_XXXXXX";
+  const int file = ::mkstemp(path.data());
+  ASSERT_GE(file, 0);
+  ::close(file);
+  HAWSER_CU(cuGraphDebugDotPrint(graph, path.c_str(), 0));
+  std::ostringstream drawing;
+  drawing << std::ifstream(path).rdbuf();
+  ::unlink(path.c_str());
+  EXPECT_EQ(drawing.str().find("digraph"), 0u) << drawing.str();
+  EXPECT_NE(drawing.str().find("->"), std::string::npos) << drawing.str();
+  EXPECT_EQ(cuGraphDebugDotPrint(graph, "/nowhere/at/all", 0), CUDA_ERROR_OPERATING_SYSTEM);
+  EXPECT_EQ(cuGraphDebugDotPrint(graph, nullptr, 0), CUDA_ERROR_INVALID_VALUE);
   CUgraphExec exec = nullptr;
   HAWSER_CU(cuGraphInstantiate(&exec, graph, 0));
   HAWSER_CU(cuGraphLaunch(exec, stream_));

@@ -176,6 +176,7 @@ class CudaBackend final : public cuda::Handler, public SessionBackend {
   int32_t SetDependencies(const cuda::Call& call, const cuda::SetDependencies& message) override;
   int32_t GetNodes(const cuda::Call& call, const cuda::GetNodes& message) override;
   int32_t DescribeNode(const cuda::Call& call, const cuda::DescribeNode& message) override;
+  int32_t DrawGraph(const cuda::Call& call, const cuda::DrawGraph& message) override;
   int32_t FindNodeInClone(const cuda::Call& call, const cuda::FindNodeInClone& message) override;
   int32_t InstantiateGraph(const cuda::Call& call, const cuda::InstantiateGraph& message) override;
   int32_t UpdateGraph(const cuda::Call& call, const cuda::UpdateGraph& message) override;

@@ -163,6 +163,7 @@
   X(cuGraphDestroy)                     \
   X(cuGraphClone)                       \
   X(cuGraphNodeFindInClone)             \
+  X(cuGraphDebugDotPrint)               \
   X(cuGraphAddKernelNode)               \
   X(cuGraphAddMemcpyNode)               \
   X(cuGraphAddMemsetNode)               \

@@ -1,0 +1,234 @@
+// SPDX-License-Identifier: Apache-2.0
+// Graphs as a guest without manners asks for them: conditional nodes and drawings, over a driver that believes
+// everything and counts what lives.
+#include <gtest/gtest.h>
+
+#include <cstdio>
+#include <memory>
+#include <set>
+
+#include "tests/unit/backend_cuda/session.h"
+
+namespace hawser::server::cuda_backend {
+namespace {
+
+struct FakeGraphs {
+  std::set<CUgraph> graphs;     ///< With the bodies of nodes.
+  std::set<CUgraphNode> nodes;  ///< Conditional ones.
+  std::map<CUgraphNode, std::vector<CUgraph>> bodies;
+  std::vector<CUgraph> handed;  ///< What the caller's array points to.
+  uint64_t last = 0;
+
+  template <typename Handle>
+  Handle Next() {
+    return reinterpret_cast<Handle>(0x1000 + ++last);
+  }
+  void EndBodies(CUgraphNode node) {
+    for (CUgraph body : bodies[node]) graphs.erase(body);
+    bodies.erase(node);
+  }
+};
+FakeGraphs* g_graphs = nullptr;  // The table's functions have no context.
+
+void AddTo(DriverTable* table) {
+  table->cuGraphCreate = [](CUgraph* graph, unsigned) {
+    g_graphs->graphs.insert(*graph = g_graphs->Next<CUgraph>());
+    return CUDA_SUCCESS;
+  };
+  table->cuGraphDestroy = [](CUgraph graph) {
+    return g_graphs->graphs.erase(graph) != 0 ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+  };
+  table->cuGraphConditionalHandleCreate = [](CUgraphConditionalHandle* handle, CUgraph, CUcontext, unsigned, unsigned) {
+    *handle = ++g_graphs->last;
+    return CUDA_SUCCESS;
+  };
+  table->cuGraphAddNode = [](CUgraphNode* node, CUgraph, const CUgraphNode*, const CUgraphEdgeData*, size_t,
+                             CUgraphNodeParams* parameters) {
+    if (parameters->conditional.size == 0) return CUDA_ERROR_INVALID_VALUE;
+    *node = g_graphs->Next<CUgraphNode>();
+    g_graphs->nodes.insert(*node);
+    g_graphs->handed.clear();
+    for (unsigned i = 0; i < parameters->conditional.size; ++i) {
+      g_graphs->handed.push_back(g_graphs->Next<CUgraph>());
+      g_graphs->graphs.insert(g_graphs->handed.back());
+    }
+    g_graphs->bodies[*node] = g_graphs->handed;
+    parameters->conditional.phGraph_out = g_graphs->handed.data();
+    return CUDA_SUCCESS;
+  };
+  table->cuGraphDestroyNode = [](CUgraphNode node) {
+    g_graphs->EndBodies(node);
+    return g_graphs->nodes.erase(node) != 0 ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+  };
+  table->cuGraphDebugDotPrint = [](CUgraph graph, const char* path, unsigned flags) {
+    const std::unique_ptr<std::FILE, int (*)(std::FILE*)> file(std::fopen(path, "w"), &std::fclose);
+    if (file == nullptr) return CUDA_ERROR_OPERATING_SYSTEM;
+    std::fprintf(file.get(), "digraph %d { flags_%u }\n", g_graphs->graphs.count(graph) != 0, flags);
+    return CUDA_SUCCESS;
+  };
+}
+
+class Graphs : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    g_graphs = &fake_;
+    Session::Options options;
+    options.adjust = &AddTo;
+    session_ = std::make_unique<Session>(options);
+    context_ = session_->NewContext();
+    graph_ = NewGraph();
+    condition_ = NewCondition(graph_);
+  }
+  void TearDown() override {
+    session_.reset();
+    g_graphs = nullptr;
+  }
+  wire::Id NewGraph() {
+    cuda::CreateGraph create;
+    create.graph = session_->NewId(cuda::Handle::kGraph);
+    EXPECT_EQ(session_->Do(create), 0);
+    return create.graph;
+  }
+  uint64_t NewCondition(wire::Id graph) {
+    cuda::CreateCondition create;
+    create.graph = graph;
+    create.context = context_;
+    const auto reply = session_->Ask<cuda::Value>(create);
+    EXPECT_EQ(reply->status, 0);
+    return reply->value;
+  }
+  /// A conditional node of `graph_` with so many bodies.
+  cuda::AddConditionalNode Conditional(size_t bodies) {
+    bodies_.clear();
+    for (size_t i = 0; i < bodies; ++i) bodies_.push_back(session_->NewId(cuda::Handle::kGraph));
+    return Conditional();
+  }
+  cuda::AddConditionalNode Conditional() {
+    cuda::AddConditionalNode add;
+    add.node = session_->NewId(cuda::Handle::kNode);
+    add.graph = graph_;
+    add.context = context_;
+    add.condition = condition_;
+    add.bodies = wire::ArrayView<wire::Id>(bodies_.data(), bodies_.size());
+    return add;
+  }
+  int32_t Add(const cuda::AddConditionalNode& add) { return session_->Ask<cuda::Status>(add)->status; }
+  int32_t Release(wire::Id object) {
+    cuda::Release release;
+    release.object = object;
+    return session_->Do(release);
+  }
+
+  FakeGraphs fake_;
+  std::unique_ptr<Session> session_;
+  wire::Id context_, graph_;
+  uint64_t condition_ = 0;
+  std::vector<wire::Id> bodies_;
+};
+
+TEST_F(Graphs, ANodeEndsWithItsBodies) {
+  const cuda::AddConditionalNode add = Conditional(2);
+  ASSERT_EQ(Add(add), 0);
+  EXPECT_EQ(fake_.graphs.size(), 3u);
+  // A body is a graph like others, but not the guest's to end: only its name goes.
+  (void)NewCondition(bodies_[0]);
+  EXPECT_EQ(Release(bodies_[1]), 0);
+  EXPECT_EQ(fake_.graphs.size(), 3u);
+  EXPECT_EQ(Release(add.node), 0);
+  EXPECT_EQ(fake_.graphs.size(), 1u);
+  EXPECT_TRUE(fake_.nodes.empty());
+  cuda::CreateCondition in_ended;
+  in_ended.graph = bodies_[0];
+  in_ended.context = context_;
+  EXPECT_NE(session_->Ask<cuda::Value>(in_ended)->status, 0);
+}
+
+TEST_F(Graphs, ConditionsThatTheServerDidNotGiveAreRefused) {
+  cuda::AddConditionalNode add = Conditional(1);
+  for (const uint64_t made_up : {uint64_t{0}, condition_ + 1, ~uint64_t{0}}) {
+    add.condition = made_up;
+    EXPECT_EQ(Add(add), CUDA_ERROR_INVALID_VALUE);
+  }
+  // Nor one whose graph has ended.
+  const wire::Id other = NewGraph();
+  add.condition = NewCondition(other);
+  EXPECT_EQ(Release(other), 0);
+  EXPECT_EQ(Add(add), CUDA_ERROR_INVALID_VALUE);
+  EXPECT_TRUE(fake_.nodes.empty()) << "the driver was not asked";
+}
+
+TEST_F(Graphs, NamesInUseLeaveNothingBehind) {
+  const cuda::AddConditionalNode good = Conditional(1);
+  ASSERT_EQ(Add(good), 0);
+  const size_t graphs = fake_.graphs.size();
+  // The same name twice; the graph's own; a body's of another node; a node's name that is taken.
+  const wire::Id fresh = session_->NewId(cuda::Handle::kGraph);
+  const wire::Id taken = bodies_[0];
+  for (const std::vector<wire::Id>& names :
+       {std::vector<wire::Id>{fresh, fresh}, std::vector<wire::Id>{fresh, graph_}, std::vector<wire::Id>{taken}}) {
+    bodies_ = names;
+    EXPECT_NE(Add(Conditional()), 0);
+    EXPECT_EQ(fake_.graphs.size(), graphs);
+    EXPECT_EQ(fake_.nodes.size(), 1u);
+  }
+  cuda::AddConditionalNode same = Conditional(1);
+  same.node = good.node;
+  EXPECT_NE(Add(same), 0);
+  EXPECT_EQ(fake_.graphs.size(), graphs);
+  // The first one and its body are as they were, and the fresh name's slot is free for the next generation.
+  bodies_ = {wire::Id(fresh.type(), fresh.generation() + 1, fresh.index())};
+  EXPECT_EQ(Add(Conditional()), 0);
+  (void)NewCondition(taken);
+}
+
+TEST_F(Graphs, IdsOfOtherKindsEndTheSession) {
+  cuda::AddConditionalNode add = Conditional(1);
+  add.graph = context_;
+  (void)session_->Do(add);
+  EXPECT_TRUE(session_->last().malformed);
+  add = Conditional(1);
+  add.context = graph_;
+  (void)session_->Do(add);
+  EXPECT_TRUE(session_->last().malformed);
+  add = Conditional(1);
+  bodies_[0] = add.node;
+  (void)session_->Do(Conditional());
+  EXPECT_TRUE(session_->last().malformed);
+  EXPECT_TRUE(fake_.nodes.empty());
+}
+
+TEST_F(Graphs, NodesThatDoNotExistAreRefused) {
+  cuda::AddConditionalNode add = Conditional(1);
+  const wire::Id nobody = session_->NewId(cuda::Handle::kNode);
+  add.dependencies = wire::ArrayView<wire::Id>(&nobody, 1);
+  EXPECT_NE(Add(add), 0);
+  EXPECT_TRUE(fake_.nodes.empty());
+}
+
+TEST_F(Graphs, BodiesInBodiesEndSomewhere) {
+  int depth = 0;
+  for (; depth < 1000; ++depth) {
+    const cuda::AddConditionalNode add = Conditional(1);
+    if (Add(add) != 0) break;
+    graph_ = bodies_[0];
+    condition_ = NewCondition(graph_);
+  }
+  EXPECT_GT(depth, 100);
+  EXPECT_LT(depth, 1000);
+}
+
+TEST_F(Graphs, ADrawingIsAText) {
+  cuda::DrawGraph draw;
+  draw.graph = graph_;
+  draw.flags = 5;
+  const auto drawing = session_->Ask<cuda::Drawing>(draw);
+  EXPECT_EQ(drawing->status, 0);
+  EXPECT_EQ(drawing->text, "digraph 1 { flags_5 }\n");
+  draw.graph = session_->NewId(cuda::Handle::kGraph);
+  const auto nothing = session_->Ask<cuda::Drawing>(draw);
+  EXPECT_NE(nothing->status, 0);
+  EXPECT_EQ(nothing->text, "");
+}
+
+}  // namespace
+}  // namespace hawser::server::cuda_backend
