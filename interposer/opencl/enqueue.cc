@@ -97,6 +97,11 @@ void Enqueue::Prepare(wire::Id* queue, wire::ArrayView<wire::Id>* wait_list, wir
     made_->landing = landing_;
     made_->after = before_;
     made_->on_complete = std::move(on_complete_);
+    for (cl_uint i = 0; open_events_ != 0 && i < num_events_; ++i) {
+      cl_event waited = list_[i];
+      if (waited->queue == nullptr || (waited->queue == queue_ && !queue_->out_of_order())) continue;
+      if (!IsFinal(waited)) made_->waits.push_back(waited->id);
+    }
     Use(made_);  // A completion may come before Send returns: this keeps the event until the end of the call.
     if (made_->landing != nullptr || made_->on_complete) {
       Use(made_);

@@ -131,8 +131,23 @@ void AdvanceFinished(cl_command_queue queue, uint64_t position) {
   }
 }
 
+bool IsDue(cl_event event) {
+  if (event->queue == nullptr) return false;
+  return event->awaited.load(std::memory_order_acquire) ||
+         event->queue->finished.load(std::memory_order_acquire) >= event->queue_position;
+}
+
 void ShowFinal(cl_event event, cl_int status) {
-  if (event->queue != nullptr && !event->queue->out_of_order()) AdvanceFinished(event->queue, event->queue_position);
+  // A command that failed says nothing of those before it: the server may have refused it at once.
+  if (status == CL_COMPLETE && event->queue != nullptr) {
+    for (const wire::Id id : event->waits) {
+      cl_event waited = Registry::Get().FindEvent(id);
+      if (waited == nullptr) continue;
+      waited->awaited.store(true, std::memory_order_release);
+      DropUseInDelivery(waited);
+    }
+    if (!event->queue->out_of_order()) AdvanceFinished(event->queue, event->queue_position);
+  }
   Step(event, status);
   if (event->kept.exchange(false)) DropUseInDelivery(event);
 }

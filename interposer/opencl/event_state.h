@@ -18,6 +18,11 @@ void Discard(cl_event event);
 cl_int StatusOf(cl_event event);
 inline bool IsFinal(cl_event event) { return StatusOf(event) <= CL_COMPLETE; }
 
+/// Whether the command is final on the server for sure although it has not said so here yet: a later one of its
+/// in-order queue, a finish, or one that waited for it was complete. The server tells of events in the order in which
+/// its driver happens to; what it has to say of this one is on its way.
+bool IsDue(cl_event event);
+
 /// Shows that the event is final: runs what was left for it, moves the queue's progress, posts callbacks.
 /// The first call counts. Never waits and never calls the application.
 void ShowFinal(cl_event event, cl_int status);

@@ -282,9 +282,12 @@ struct _cl_event : hawser::ocl::Object {
   std::atomic<cl_int> server_status{CL_QUEUED};
   std::shared_ptr<hawser::ocl::Landing> landing;             // What must land before completion is shown (landing.h),
   std::vector<std::shared_ptr<hawser::ocl::Landing>> after;  // and what else must: the book's mutex.
-  uint32_t blockers = 0;          // Landings that hold the completion back; the book's mutex.
-  std::atomic<bool> kept{false};  // Holds one use of itself until it is final.
-  uint64_t times[5] = {};         // queued, submit, start, end, complete
+  uint32_t blockers = 0;                // Landings that hold the completion back; the book's mutex.
+  std::vector<hawser::wire::Id> waits;  // Events of its wait list that its place in the queue says nothing of. Written
+                                        // before it is sent.
+  std::atomic<bool> awaited{false};     // Something that waited for it is complete.
+  std::atomic<bool> kept{false};        // Holds one use of itself until it is final.
+  uint64_t times[5] = {};               // queued, submit, start, end, complete
   bool has_times = false;
   std::mutex mutex;
   struct Callback {

@@ -10,7 +10,13 @@ namespace hawser::test {
 namespace {
 
 constexpr size_t kTooMuch = 96u << 20;
-constexpr const char* kSource = "kernel void store(global int* out, int value) { out[0] = value; }";
+constexpr const char* kSource =
+    "kernel void store(global int* out, int value) { out[0] = value; }"
+    "kernel void slow(global int* out, int rounds) {"
+    "  uint x = 1;"
+    "  for (int i = 0; i < rounds; ++i) x = x * 1664525u + 1013904223u + (x >> 16);"
+    "  out[0] = (int)(x | 1u);"
+    "}";
 
 bool Strict() {
   const char* value = std::getenv("HAWSER_STRICT");
@@ -89,6 +95,35 @@ TEST_F(LateErrorTest, ACommandOnItEndsItsEventWithTheCode) {
   clReleaseMemObject(buffer);
   (void)clFinish(cl_.queue);
   ExpectWorks();
+}
+
+TEST_F(LateErrorTest, ACommandThatFailedSaysNothingOfThoseBeforeIt) {
+  constexpr cl_int kRounds = 200'000'000;
+  cl_int pattern = 0;
+  cl_int error = CL_SUCCESS;
+  cl_mem buffer = clCreateBuffer(cl_.context, CL_MEM_COPY_HOST_PTR, sizeof(pattern), &pattern, &error);
+  ASSERT_EQ(error, CL_SUCCESS);
+  cl_kernel slow = cl_.Kernel("slow");
+  ASSERT_EQ(clSetKernelArg(slow, 0, sizeof(buffer), &buffer), CL_SUCCESS);
+  ASSERT_EQ(clSetKernelArg(slow, 1, sizeof(kRounds), &kRounds), CL_SUCCESS);
+  // Nothing waits from here on until the failing command is sent, so that it is not refused here.
+  cl_mem refused = Refused(&error);
+  if (refused == nullptr) return ExpectWorks();
+  const size_t one = 1;
+  ASSERT_EQ(clEnqueueNDRangeKernel(cl_.queue, slow, 1, nullptr, &one, nullptr, 0, nullptr, nullptr), CL_SUCCESS);
+  cl_event event = nullptr;
+  error = clEnqueueFillBuffer(cl_.queue, refused, &pattern, sizeof(pattern), 0, 4096, 0, nullptr, &event);
+  if (error == CL_SUCCESS) {
+    EXPECT_EQ(clWaitForEvents(1, &event), CL_EXEC_STATUS_ERROR_FOR_EVENTS_IN_WAIT_LIST);
+    clReleaseEvent(event);
+  }
+  (void)clFinish(cl_.queue);
+  cl_int seen = 0;
+  ASSERT_EQ(clEnqueueReadBuffer(cl_.queue, buffer, CL_TRUE, 0, sizeof(seen), &seen, 0, nullptr, nullptr), CL_SUCCESS);
+  EXPECT_NE(seen, 0) << "the kernel before the failure had not ended";
+  clReleaseKernel(slow);
+  clReleaseMemObject(buffer);
+  clReleaseMemObject(refused);
 }
 
 TEST_F(LateErrorTest, ACommandWithoutEventIsReportedOnceByTheQueue) {

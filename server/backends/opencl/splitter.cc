@@ -282,8 +282,9 @@ bool Splitter::OnEnd(Completion& completion, int32_t status) {
     return false;
   }
   if (status < 0) {
-    if (job.error == 0) return false;
-    completion.owner().Conclude(&completion, job.error);
+    const int32_t error = job.error.load(std::memory_order_relaxed);
+    if (error == 0) return false;
+    completion.owner().Conclude(&completion, error);
     return true;
   }
   completion.started = Handle<cl_event>::Share(job.first_event.get());
@@ -491,7 +492,7 @@ void Splitter::RunJob(const std::shared_ptr<Lane>& shared, SplitJob& job) {
 }
 
 void Splitter::Finish(SplitJob& job, int32_t status, const char* what) {
-  job.error = status;
+  job.error.store(status, std::memory_order_relaxed);
   if (status != CL_SUCCESS && job.start == CL_SUCCESS) {
     // What failed was enqueued long after the guest's call returned.
     opencl::CommandFailed notice;

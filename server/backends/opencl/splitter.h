@@ -23,7 +23,8 @@
 // they run on threads of the driver, leave the gate for a first part, and hand the job to a lane. OnPartEnd() runs
 // there too and leaves the gate for the other parts, so that nobody needs to be woken before the next tenant can be.
 // Lanes wait for the device, for the gate, and set user events. Jobs are handed over, never shared, except `last` and
-// `error`, which a lane writes before it sets U and OnEnd() reads after that, and parts under way (UnderWay). Lock
+// `error`, which a lane writes before it sets U and OnEnd() reads after that (or earlier, where what the launch waits
+// for has failed: then `error` is still 0), and parts under way (UnderWay). Lock
 // order: lanes_mutex_, then a lane's mutex; no other lock and no driver call under either; the gate's Leave functions,
 // which take no lock, may be called under a lane's. The driver is called from lanes as from any thread
 // (Completions::gate() is taken inside UserEvents::Set only).
@@ -121,7 +122,7 @@ struct SplitJob {
 
   int32_t start = 0;      ///< How what the lane waited for ended.
   Handle<cl_event> last;  ///< The last part's.
-  int32_t error = 0;
+  std::atomic<int32_t> error{0};
 };
 
 class Splitter {

@@ -151,17 +151,21 @@ bool FakeBulkReceiver::IsExpected(uint64_t transfer) {
 
 // ---------------------------------------------------------------------- FakeBulkSender
 
-FakeBulkSender::~FakeBulkSender() {
+FakeBulkSender::~FakeBulkSender() { Stop(); }
+
+void FakeBulkSender::Stop() {
   {
     const std::lock_guard<std::mutex> lock(mutex_);
     stop_ = true;
     changed_.notify_all();
   }
   if (thread_.joinable()) thread_.join();
+  jobs_.clear();
 }
 
 void FakeBulkSender::Send(uint64_t transfer, wire::Bytes data, std::function<void()> done) {
   const std::lock_guard<std::mutex> lock(mutex_);
+  if (stop_) return;
   if (!thread_.joinable()) thread_ = std::thread([this] { Run(); });
   jobs_.push_back({transfer, data, std::move(done)});
   changed_.notify_all();
@@ -235,7 +239,8 @@ Session::Session(const SessionOptions& options) {
   backend_->SetServices(services);
 }
 
-Session::~Session() = default;
+// What is being sent is staged in the backend's memory.
+Session::~Session() { bulk_out_.Stop(); }
 
 std::vector<std::string> Session::Log() {
   const std::lock_guard<std::mutex> lock(log_mutex_);

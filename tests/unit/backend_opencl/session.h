@@ -112,6 +112,8 @@ class FakeBulkSender final : public BulkSender {
 
   /// While held back nothing is sent.
   void Hold(bool hold);
+  /// Sends no more, and forgets what is not sent yet.
+  void Stop();
   struct Result {
     int32_t status = 0;
     std::vector<std::byte> data;
