@@ -74,7 +74,7 @@ CUresult CUDAAPI cuStreamBeginCaptureToGraph(CUstream handle, CUgraph graph, con
 
 CUresult CUDAAPI cuStreamEndCapture(CUstream handle, CUgraph* result) {
   StreamCommand command;
-  if (const CUresult error = command.Begin(handle); error != CUDA_SUCCESS) return error;
+  if (const CUresult error = command.Begin(handle, /*earlier=*/false); error != CUDA_SUCCESS) return error;
   const std::shared_ptr<Capture> capture = Captures::Of(command.stream());
   if (capture == nullptr) return CUDA_ERROR_ILLEGAL_STATE;
   // Whoever gave the graph need not ask for it.
@@ -92,7 +92,9 @@ CUresult CUDAAPI cuStreamEndCapture(CUstream handle, CUgraph* result) {
   CUresult error = AskStatus(command.session(), message);
   Captures::Get().End(capture);
   if (error == CUDA_SUCCESS && capture->broken.load()) error = CUDA_ERROR_STREAM_CAPTURE_INVALIDATED;
-  if (error == CUDA_SUCCESS) error = TakePending(command.context());
+  // Also when the capture itself has failed: most likely by that command.
+  const CUresult earlier = TakePending(command.context());
+  if (error == CUDA_SUCCESS) error = earlier;
   if (error != CUDA_SUCCESS && !capture->into_existing) {
     cuda::Release release;
     release.object = capture->graph->id;

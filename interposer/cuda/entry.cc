@@ -27,9 +27,9 @@ CUresult CurrentContext(CUctx_st** context, bool earlier) {
   return earlier ? TakePending(current) : CUDA_SUCCESS;
 }
 
-CUresult StreamCommand::Begin(CUstream handle) {
+CUresult StreamCommand::Begin(CUstream handle, bool earlier) {
   CUctx_st* current = nullptr;
-  CUresult error = CurrentContext(&current);
+  CUresult error = CurrentContext(&current, earlier);
   if (error != CUDA_SUCCESS) [[unlikely]]
     return error;
   error = FindStream(handle, current, &stream_);
@@ -43,7 +43,7 @@ CUresult StreamCommand::Begin(CUstream handle) {
   if (const int32_t fault = context_->fault.load(std::memory_order_relaxed); fault != 0) {
     return static_cast<CUresult>(fault);
   }
-  return TakePending(context_);
+  return earlier ? TakePending(context_) : CUDA_SUCCESS;
 }
 
 CUresult RefuseOnce(const char* call, const char* why, std::atomic_flag* said) {

@@ -15,7 +15,8 @@ namespace hawser::cu {
 CUresult CheckContext(CUctx_st* context);
 
 /// The calling thread's context. With `earlier`: also returns, once, what an earlier command failed with; for calls
-/// that the API lets return such errors. A context that is broken for good returns its fault in any case.
+/// that the API lets return such errors, but not for those that end something: their caller would think it ended. A
+/// context that is broken for good returns its fault in any case.
 CUresult CurrentContext(CUctx_st** context, bool earlier = true);
 
 /// What an earlier command of the context failed with, once; CUDA_SUCCESS: nothing.
@@ -29,7 +30,8 @@ inline CUresult TakePending(CUctx_st* context) {
 ///   StreamCommand command; if (e = command.Begin(handle)) return e; ... return command.Send(message);
 class StreamCommand {
  public:
-  CUresult Begin(CUstream handle);
+  /// `earlier` as for CurrentContext().
+  CUresult Begin(CUstream handle, bool earlier = true);
   /// For this library's own commands: whatever the calling thread's context is.
   void On(CUstream_st* stream) {
     context_ = stream->context;

@@ -87,7 +87,7 @@ CUresult CUDAAPI cuMemAllocHost(void** result, unsigned int size) { return cuMem
 
 CUresult CUDAAPI cuMemFreeHost(void* pointer) {
   CUctx_st* context = nullptr;
-  if (const CUresult error = CurrentContext(&context); error != CUDA_SUCCESS) return error;
+  if (const CUresult error = CurrentContext(&context, /*earlier=*/false); error != CUDA_SUCCESS) return error;
   if (pointer == nullptr) return CUDA_SUCCESS;
   Client& client = Client::Get();
   const auto range = client.pointers().Remove(reinterpret_cast<uintptr_t>(pointer), {PointerKind::kHost});
@@ -129,7 +129,7 @@ CUresult CUDAAPI cuMemHostRegister(void* pointer, size_t size, unsigned int flag
 
 CUresult CUDAAPI cuMemHostUnregister(void* pointer) {
   CUctx_st* context = nullptr;
-  if (const CUresult error = CurrentContext(&context); error != CUDA_SUCCESS) return error;
+  if (const CUresult error = CurrentContext(&context, /*earlier=*/false); error != CUDA_SUCCESS) return error;
   if (pointer == nullptr) return CUDA_ERROR_INVALID_VALUE;
   const auto range = Client::Get().pointers().Remove(reinterpret_cast<uintptr_t>(pointer), {PointerKind::kRegistered});
   if (!range) return CUDA_ERROR_HOST_MEMORY_NOT_REGISTERED;

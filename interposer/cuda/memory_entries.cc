@@ -9,8 +9,8 @@ using namespace hawser::cu;  // NOLINT(google-build-using-namespace)
 
 namespace {
 
-CUresult BeginMemory(CUctx_st** context) {
-  if (const CUresult error = CurrentContext(context); error != CUDA_SUCCESS) return error;
+CUresult BeginMemory(CUctx_st** context, bool earlier = true) {
+  if (const CUresult error = CurrentContext(context, earlier); error != CUDA_SUCCESS) return error;
   return Captures::Get().CheckUnsafeCall();
 }
 
@@ -111,7 +111,7 @@ CUresult CUDAAPI cuMemAllocPitch_v2(CUdeviceptr* result, size_t* pitch, size_t w
 
 CUresult CUDAAPI cuMemFree_v2(CUdeviceptr address) {
   CUctx_st* context = nullptr;
-  if (const CUresult error = BeginMemory(&context); error != CUDA_SUCCESS) return error;
+  if (const CUresult error = BeginMemory(&context, /*earlier=*/false); error != CUDA_SUCCESS) return error;
   if (address == 0) return CUDA_SUCCESS;
   if (Client::Get().pointers().IsGraphs(address)) {
     // Whether it is to be freed only the server knows.

@@ -61,7 +61,7 @@ CUresult CUDAAPI cuModuleLoad(CUmodule* module, const char* path) {
 
 CUresult CUDAAPI cuModuleUnload(CUmodule module) {
   CUctx_st* context = nullptr;
-  if (const CUresult error = CurrentContext(&context); error != CUDA_SUCCESS) return error;
+  if (const CUresult error = CurrentContext(&context, /*earlier=*/false); error != CUDA_SUCCESS) return error;
   if (const CUresult error = CheckObject(module, Kind::kModule); error != CUDA_SUCCESS) return error;
   cuda::Release message;
   message.object = module->id;

@@ -251,7 +251,7 @@ CUresult CUDAAPI cuMemAllocFromPoolAsync(CUdeviceptr* address, size_t size, CUme
 
 CUresult CUDAAPI cuMemFreeAsync(CUdeviceptr address, CUstream handle) {
   StreamCommand command;
-  if (const CUresult error = command.Begin(handle); error != CUDA_SUCCESS) return error;
+  if (const CUresult error = command.Begin(handle, /*earlier=*/false); error != CUDA_SUCCESS) return error;
   if (address == 0) return CUDA_SUCCESS;
   PointerMap& pointers = Client::Get().pointers();
   std::optional<PointerRange> range;

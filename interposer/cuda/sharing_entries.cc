@@ -57,7 +57,7 @@ CUresult CUDAAPI cuIpcOpenMemHandle(CUdeviceptr* address, CUipcMemHandle handle,
 
 CUresult CUDAAPI cuIpcCloseMemHandle(CUdeviceptr address) {
   CUctx_st* context = nullptr;
-  if (const CUresult error = CurrentContext(&context); error != CUDA_SUCCESS) return error;
+  if (const CUresult error = CurrentContext(&context, /*earlier=*/false); error != CUDA_SUCCESS) return error;
   if (!Client::Get().pointers().Close(address)) return CUDA_ERROR_INVALID_VALUE;
   cuda::CloseMemory message;
   message.context = context->id;

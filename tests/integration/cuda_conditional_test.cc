@@ -479,6 +479,19 @@ TEST_F(CudaConditional, GraphsWithThemAreRestricted) {
   const CUresult launched = cuGraphLaunch(second, stream_);
   const CUresult ended = cuStreamEndCapture(stream_, &other);
   EXPECT_TRUE(launched != CUDA_SUCCESS || ended != CUDA_SUCCESS);
+  HAWSER_CU(cuCtxSynchronize());
+  // The same where the failure has been heard of before: what ends something ends it all the same.
+  HAWSER_CU(cuStreamBeginCapture(stream_, CU_STREAM_CAPTURE_MODE_RELAXED));
+  const CUresult again = cuGraphLaunch(second, stream_);
+  CUstreamCaptureStatus status{};
+  (void)cuStreamGetCaptureInfo(stream_, &status, nullptr, nullptr, nullptr, nullptr, nullptr);
+  HAWSER_CU(cuMemFree(memory_));
+  EXPECT_EQ(cuMemFree(memory_), CUDA_ERROR_INVALID_VALUE);
+  const CUresult second_end = cuStreamEndCapture(stream_, &other);
+  EXPECT_TRUE(again != CUDA_SUCCESS || second_end != CUDA_SUCCESS);
+  HAWSER_CU(cuStreamIsCapturing(stream_, &status));
+  EXPECT_EQ(status, CU_STREAM_CAPTURE_STATUS_NONE);
+  HAWSER_CU(cuMemAlloc(&memory_, 64 * sizeof(uint32_t)));
 }
 
 TEST_F(CudaConditional, NodesTakeTheirBodiesWithThem) {

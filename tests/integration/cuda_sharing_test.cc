@@ -342,7 +342,10 @@ TEST_F(CudaSharing, DISABLED_WorksOnWhatItIsGivenForEver) {
 }
 
 TEST_F(CudaSharing, TheDeathOfAnOpenerHurtsNobody) {
-  const CUdeviceptr memory = Allocate(3), scratch = Allocate(0);
+  const CUdeviceptr memory = Allocate(3);
+  // Shares its pages with nothing else: the victim's kernel goes on for a moment after its death.
+  CUdeviceptr scratch = 0;
+  HAWSER_CU(cuMemAlloc(&scratch, 4 << 20));
   const CUipcMemHandle handle = Export(memory);
   {
     OtherProcess victim("CudaSharing.DISABLED_WorksOnWhatItIsGivenForEver");
