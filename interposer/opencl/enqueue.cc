@@ -122,6 +122,8 @@ cl_int Enqueue::Conclude(cl_int sent) {
   if (landing_ != nullptr || !before_.empty()) LandingBook::Get().Sent(queue_, type_, before_, landing_);
   if (!queue_->unflushed.load(std::memory_order_relaxed)) queue_->unflushed.store(true, std::memory_order_relaxed);
   if (event_ != nullptr && made_ != nullptr) {
+    // Whatever another thread sent before this command was counted before.
+    made_->queue_bound = queue_->enqueued.load(std::memory_order_acquire);
     *event_ = made_;
     handed_over_ = true;
   }

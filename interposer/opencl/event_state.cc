@@ -134,7 +134,7 @@ void AdvanceFinished(cl_command_queue queue, uint64_t position) {
 bool IsDue(cl_event event) {
   if (event->queue == nullptr) return false;
   return event->awaited.load(std::memory_order_acquire) ||
-         event->queue->finished.load(std::memory_order_acquire) >= event->queue_position;
+         event->queue->finished.load(std::memory_order_acquire) >= event->queue_bound;
 }
 
 void ShowFinal(cl_event event, cl_int status) {

@@ -278,7 +278,8 @@ struct _cl_event : hawser::ocl::Object {
   cl_command_type type = 0;
   std::atomic<cl_int> status{CL_QUEUED};  // CL_COMPLETE or negative: final.
   uint64_t queue_position = 0;            // When this command is complete, so many of the queue are (queue->sent + 1).
-  bool local = false;                     // The server does not know it: complete from birth.
+  uint64_t queue_bound = UINT64_MAX;  // When so many of the queue are, this command surely is. Written once it is sent.
+  bool local = false;                 // The server does not know it: complete from birth.
   std::atomic<cl_int> server_status{CL_QUEUED};
   std::shared_ptr<hawser::ocl::Landing> landing;             // What must land before completion is shown (landing.h),
   std::vector<std::shared_ptr<hawser::ocl::Landing>> after;  // and what else must: the book's mutex.

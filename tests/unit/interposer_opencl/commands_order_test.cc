@@ -33,6 +33,7 @@ class OrderTest : public ::testing::Test {
     cl_event event = events_.back().get();
     event->queue = queue;
     event->queue_position = queue->sent.fetch_add(1) + 1;
+    event->queue_bound = event->queue_position;
     event->uses.store(100);  // Never destroyed.
     for (cl_event waited : waits) event->waits.push_back(waited->id);
     Registry::Get().Add(event);
@@ -55,6 +56,17 @@ TEST_F(OrderTest, ACompletionSaysThatAllBeforeItInItsQueueAre) {
   EXPECT_FALSE(IsDue(third));
   EXPECT_FALSE(IsDue(elsewhere));
   EXPECT_GT(StatusOf(first), CL_COMPLETE) << "how it ended is for the server to say";
+}
+
+TEST_F(OrderTest, WhichOfTwoThreadsWasFirstIsNotKnown) {
+  cl_event one = Command(&queue_), other = Command(&queue_), later = Command(&queue_);
+  // Both were sent at the same time: each may be the second.
+  other->queue_position = one->queue_position;
+  one->queue_bound = other->queue_bound;
+  ShowFinal(one, CL_COMPLETE);
+  EXPECT_FALSE(IsDue(other)) << "whoever polls it would wait for it";
+  ShowFinal(later, CL_COMPLETE);
+  EXPECT_TRUE(IsDue(other));
 }
 
 TEST_F(OrderTest, AFailureSaysNothingOfOthers) {
