@@ -32,22 +32,37 @@ constexpr uint64_t kMostHurried = 100;
 
 std::string Percent(double part) { return std::to_string(static_cast<int>(part * 1000) / 10.0).substr(0, 4) + " %"; }
 
-void Collect(const PolicyEvent& event, std::vector<std::string>& problems) {
-  if (event.kind == PolicyEvent::Kind::kEjected || event.kind == PolicyEvent::Kind::kSlow)
-    problems.push_back(event.text);
+/// What one play has found.
+struct Findings {
+  std::vector<std::string> problems;
+  bool slow = false;  ///< A callback took too long: the policy's doing, or this machine's.
+
+  void Collect(const PolicyEvent& event) {
+    const bool is_slow = event.kind == PolicyEvent::Kind::kSlow;
+    slow |= is_slow;
+    if (is_slow || event.kind == PolicyEvent::Kind::kEjected) problems.push_back(event.text);
+  }
+};
+
+/// Whoever is slow is slow again; a moment in which the machine did something else does not come three times.
+template <typename PlayOnce>
+std::vector<std::string> Play(PlayOnce play) {
+  constexpr int kPlays = 3;
+  Findings findings = play();
+  for (int i = 1; i < kPlays && findings.slow; ++i) findings = play();
+  return findings.problems;
 }
 
-}  // namespace
-
-std::vector<std::string> CheckScenario(const Scenario& original, const PolicyLibrary& policy) {
+Findings PlayScenario(const Scenario& original, const PolicyLibrary& policy) {
   Scenario scenario = original;
   if (scenario.starvation_ns == 0) scenario.starvation_ns = 1'000'000'000;
   const auto result = Simulate(scenario, policy);
-  if (!result.ok()) return {result.status().text()};
+  if (!result.ok()) return {{result.status().text()}};
   const SimResult& played = result.value();
-  std::vector<std::string> problems;
-  for (const PolicyEvent& event : played.events) Collect(event, problems);
-  if (!problems.empty()) return problems;
+  Findings findings;
+  for (const PolicyEvent& event : played.events) findings.Collect(event);
+  std::vector<std::string>& problems = findings.problems;
+  if (!problems.empty()) return findings;
   const Metrics metrics = Measure(played, {});
   const double lost_to_handoffs = static_cast<double>(played.handoff_ns) / static_cast<double>(played.duration_ns);
   if (metrics.idle_with_work - lost_to_handoffs > kMostIdle) {
@@ -78,10 +93,8 @@ std::vector<std::string> CheckScenario(const Scenario& original, const PolicyLib
     }
   }
   if (busy != used) problems.emplace_back("what tenants used does not add up to what the device did");
-  return problems;
+  return findings;
 }
-
-namespace {
 
 /// Workers of which it is only known what the scheduler told them.
 class ChurnSink : public GrantSink {
@@ -104,15 +117,14 @@ class ChurnSink : public GrantSink {
   std::vector<std::string> problems;
 };
 
-}  // namespace
-
-std::vector<std::string> CheckChurn(uint64_t seed, const PolicyLibrary& policy) {
+Findings PlayChurn(uint64_t seed, const PolicyLibrary& policy) {
   std::mt19937_64 random(seed * 7919 + 1);
   ChurnSink sink;
-  std::vector<std::string> problems;
-  Scheduler scheduler({}, sink, [&problems](const PolicyEvent& event) { Collect(event, problems); });
+  Findings findings;
+  std::vector<std::string>& problems = findings.problems;
+  Scheduler scheduler({}, sink, [&findings](const PolicyEvent& event) { findings.Collect(event); });
   uint64_t now = 1'000'000'000;
-  if (Status s = scheduler.Use(policy, now); !s.ok()) return {s.text()};
+  if (Status s = scheduler.Use(policy, now); !s.ok()) return {{s.text()}};
   struct Guest {
     TenantId id;
     bool work = false;
@@ -182,7 +194,17 @@ std::vector<std::string> CheckChurn(uint64_t seed, const PolicyLibrary& policy) 
     if (sink.holder != 0 && sink.revoked) drain(*find(sink.holder), random() % 1'000'000);
   }
   problems.insert(problems.end(), sink.problems.begin(), sink.problems.end());
-  return problems;
+  return findings;
+}
+
+}  // namespace
+
+std::vector<std::string> CheckScenario(const Scenario& scenario, const PolicyLibrary& policy) {
+  return Play([&] { return PlayScenario(scenario, policy); });
+}
+
+std::vector<std::string> CheckChurn(uint64_t seed, const PolicyLibrary& policy) {
+  return Play([&] { return PlayChurn(seed, policy); });
 }
 
 namespace {

@@ -16,6 +16,7 @@ enum bad {
   BAD_STALL,
   BAD_STARVE,
   BAD_SLOW,
+  BAD_HICCUP,
   BAD_SLEEP,
   BAD_NOBODY,
   BAD_STRANGER,
@@ -165,6 +166,14 @@ static int bad_select(void* state, hawser_decision* out) {
     case BAD_SLOW:
       burn(CLOCK_THREAD_CPUTIME_ID, 3000000);
       break;
+    case BAD_HICCUP: {  // As if the machine had been elsewhere, twice in a row, once in its life.
+      static int left = 2;
+      if (left > 0) {
+        --left;
+        burn(CLOCK_THREAD_CPUTIME_ID, 3000000);
+      }
+      break;
+    }
     case BAD_SLEEP: {
       const struct timespec length = {0, 80000000};
       nanosleep(&length, NULL);

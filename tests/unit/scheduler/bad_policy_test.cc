@@ -108,6 +108,18 @@ TEST(Conformance, FindsACallbackThatDoesNotReturn) {
   EXPECT_THAT(Problems(cases.value()), ::testing::Contains("a callback did not return"));
 }
 
+TEST(Conformance, FindsTheSlow) {
+  const auto cases = TestConformance(File("slow"), {.seeds = 0});
+  ASSERT_TRUE(cases.ok()) << cases.status().text();
+  EXPECT_THAT(Problems(cases.value()), ::testing::Contains(HasSubstr("slow 3 times in a row")));
+}
+
+TEST(Conformance, AMomentInWhichTheMachineWasElsewhereIsNoProblem) {
+  const auto library = PolicyLibrary::Find(File("hiccup"));
+  ASSERT_TRUE(library.ok()) << library.status().text();
+  EXPECT_THAT(CheckScenario(ThreeTenants(), library.value()), ::testing::Not(::testing::Contains(HasSubstr("slow"))));
+}
+
 TEST(Conformance, FindsAnExit) {
   const auto cases = TestConformance(File("exit"), {.seeds = 0});
   ASSERT_TRUE(cases.ok()) << cases.status().text();
