@@ -27,6 +27,8 @@ uint64_t HeapAllocator::Allocate(uint64_t size) {
   }
   uint64_t offset = Place(size);
   if (offset != HeapExtents::kNone || (stale_.empty() && giving_back_.size == 0)) return offset;
+  // Ranges that are given up here keep their pages until somebody has used them: not for nothing.
+  if (pages > FreeBytes()) return HeapExtents::kNone;
   for (const Range& range : stale_) (void)extents_.Free(range.offset, range.size);
   stale_.clear();
   given_back_.wait(lock, [this] { return giving_back_.size == 0; });
@@ -96,6 +98,10 @@ bool HeapAllocator::GiveBack() {
 
 uint64_t HeapAllocator::free_bytes() {
   std::lock_guard lock(mutex_);
+  return FreeBytes();
+}
+
+uint64_t HeapAllocator::FreeBytes() const {
   uint64_t bytes = extents_.free_bytes() + giving_back_.size;
   for (const Range& range : stale_) bytes += range.size;
   return bytes;

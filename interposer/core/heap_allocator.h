@@ -47,6 +47,7 @@ class HeapAllocator {
   };
   uint64_t Place(uint64_t size);
   bool IsStale(uint64_t offset, uint64_t size) const;
+  uint64_t FreeBytes() const;
 
   std::byte* base_;
   std::mutex mutex_;

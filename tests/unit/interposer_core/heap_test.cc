@@ -205,6 +205,15 @@ TEST_F(StaleRanges, AreRoomForOthersWhenThereIsNoOther) {
   EXPECT_FALSE(heap_->GiveBack());
 }
 
+TEST_F(StaleRanges, AreNotGivenUpForWhatHasNoRoomAnyway) {
+  const uint64_t offset = AllocateAndFill(8 * kMiB);
+  EXPECT_TRUE(heap_->Free(offset, 8 * kMiB));
+  EXPECT_EQ(heap_->Allocate(kSize + 1), HeapExtents::kNone);
+  while (heap_->GiveBack()) {
+  }
+  EXPECT_EQ(PagesOf(memfd_), 0u);
+}
+
 TEST_F(StaleRanges, CannotBeFreedTwice) {
   const uint64_t offset = AllocateAndFill(8 * kMiB);
   EXPECT_TRUE(heap_->Free(offset, 8 * kMiB));
