@@ -5,6 +5,7 @@
 
 #include "interposer/core/log.h"
 #include "proto/facts/fatbin.h"
+#include "proto/facts/host_object.h"
 #include "wire/sha256.h"
 
 namespace hawser::cu {
@@ -117,6 +118,16 @@ CUresult ImageOffer::AddBytes(std::span<const std::byte> bytes) {
     default:
       return Invalid("the image is neither a fatbin, nor a cubin, nor PTX");
   }
+}
+
+CUresult ImageOffer::AddObject(std::span<const std::byte> file) {
+  const auto fatbins = fatbin::FindFatbins(file);
+  if (!fatbins.ok()) return Invalid(fatbins.status().text());
+  uint32_t group = 0;
+  for (const std::span<const std::byte> bytes : fatbins.value()) {
+    if (const CUresult error = AddFatbinBytes(bytes, ++group); error != CUDA_SUCCESS) return error;
+  }
+  return CUDA_SUCCESS;
 }
 
 }  // namespace hawser::cu

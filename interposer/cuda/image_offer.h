@@ -21,6 +21,9 @@ class ImageOffer {
   /// Bytes of known length (a file, cuLinkAddData).
   CUresult AddBytes(std::span<const std::byte> bytes);
 
+  /// An object file or an archive of them: the device code of each translation unit, to be linked.
+  CUresult AddObject(std::span<const std::byte> file);
+
   std::span<const cuda::ImageEntry> entries() const { return entries_; }
   std::span<const std::byte> bytes(size_t entry) const { return bytes_[entry]; }
 

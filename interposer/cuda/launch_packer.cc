@@ -36,6 +36,8 @@ LaunchLimits LimitsOf(const Device& device, const FunctionBase& function) {
     return value < 0 ? UINT32_MAX : static_cast<uint32_t>(value);
   };
   limits.threads_of_kernel = kernel(CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK);
+  limits.registers = kernel(CU_FUNC_ATTRIBUTE_NUM_REGS);
+  limits.registers_of_block = Of(device, CU_DEVICE_ATTRIBUTE_MAX_REGISTERS_PER_BLOCK);
   limits.dynamic_shared = kernel(CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES);
   return limits;
 }
@@ -44,7 +46,13 @@ CUresult CheckShape(const LaunchLimits& limits, const Dim3& grid, const Dim3& bl
   if (!Within(grid, limits.grid) || !Within(block, limits.block)) return CUDA_ERROR_INVALID_VALUE;
   const uint64_t threads = uint64_t{block[0]} * block[1] * block[2];
   if (limits.threads_of_device != 0 && threads > limits.threads_of_device) return CUDA_ERROR_INVALID_VALUE;
-  if (threads > limits.threads_of_kernel) return CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES;
+  if (threads > limits.threads_of_kernel) {
+    // Whole warps get registers, eight for each thread at a time; what fits was excluded by launch bounds.
+    const uint64_t of_thread = (uint64_t{limits.registers} + 7) / 8 * 8;
+    const uint64_t padded = (threads + 31) / 32 * 32;
+    return padded * of_thread > limits.registers_of_block ? CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES
+                                                          : CUDA_ERROR_INVALID_VALUE;
+  }
   return shared > limits.dynamic_shared ? CUDA_ERROR_INVALID_VALUE : CUDA_SUCCESS;
 }
 

@@ -38,14 +38,15 @@ CUresult Check(CUlinkState state) {
 }
 
 CUresult Keep(CUlinkState state, CUjitInputType type, const char* name, std::vector<std::byte> bytes) {
-  if (type != CU_JIT_INPUT_CUBIN && type != CU_JIT_INPUT_PTX && type != CU_JIT_INPUT_FATBINARY) {
-    return CUDA_ERROR_NOT_SUPPORTED;  // Object files and libraries: what they hold is not known here.
+  const bool object = type == CU_JIT_INPUT_OBJECT || type == CU_JIT_INPUT_LIBRARY;
+  if (!object && type != CU_JIT_INPUT_CUBIN && type != CU_JIT_INPUT_PTX && type != CU_JIT_INPUT_FATBINARY) {
+    return type < CU_JIT_NUM_INPUT_TYPES ? CUDA_ERROR_NOT_SUPPORTED : CUDA_ERROR_INVALID_VALUE;
   }
   auto& input = state->inputs.emplace_back();
   input.type = type;
   input.name = name != nullptr ? name : "";
   input.bytes = std::move(bytes);
-  const CUresult error = input.offer.AddBytes(input.bytes);
+  const CUresult error = object ? input.offer.AddObject(input.bytes) : input.offer.AddBytes(input.bytes);
   if (error != CUDA_SUCCESS) state->inputs.pop_back();
   return error;
 }

@@ -6,6 +6,7 @@
 #include <optional>
 
 #include "proto/facts/fatbin.h"
+#include "proto/facts/host_object.h"
 #include "softcuda/driver/inflate.h"
 
 namespace hawser::soft {
@@ -155,6 +156,19 @@ CUresult ChooseImage(const void* image, uint32_t capability, ChosenImage* chosen
     const CUresult result = ChooseImage(part, capability, chosen, why);
     // nvcc links its own library of device functions along, which has machine code only. A program that uses none of it
     // runs; for others the linker says what is missing.
+    if (result != CUDA_SUCCESS && result != CUDA_ERROR_NO_BINARY_FOR_GPU) return result;
+  }
+  return chosen->texts.empty() ? CUDA_ERROR_NO_BINARY_FOR_GPU : CUDA_SUCCESS;
+}
+
+CUresult ChooseFromObject(std::span<const std::byte> file, uint32_t capability, ChosenImage* chosen, std::string* why) {
+  const auto fatbins = fatbin::FindFatbins(file);
+  if (!fatbins.ok()) {
+    *why = fatbins.status().text();
+    return CUDA_ERROR_INVALID_IMAGE;
+  }
+  for (const std::span<const std::byte> bytes : fatbins.value()) {
+    const CUresult result = ChooseFromFatbin(bytes, capability, chosen, why);
     if (result != CUDA_SUCCESS && result != CUDA_ERROR_NO_BINARY_FOR_GPU) return result;
   }
   return chosen->texts.empty() ? CUDA_ERROR_NO_BINARY_FOR_GPU : CUDA_SUCCESS;

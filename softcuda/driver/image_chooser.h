@@ -28,6 +28,10 @@ CUresult ChooseImage(const void* image, uint32_t capability, ChosenImage* chosen
 /// The same for a fatbin or PTX text within bounds.
 CUresult ChooseImage(std::span<const std::byte> image, uint32_t capability, ChosenImage* chosen, std::string* why);
 
+/// The same for an object file or an archive: of each fatbin that it holds, what fits. CUDA_ERROR_NO_BINARY_FOR_GPU:
+/// nothing does.
+CUresult ChooseFromObject(std::span<const std::byte> file, uint32_t capability, ChosenImage* chosen, std::string* why);
+
 /// Packs linked PTX texts into a fatbin, so that cuLinkComplete has an image to give that states its size;
 /// ChooseImage() takes all of them. The wish for registers travels as the entries' option.
 std::vector<std::byte> PackLinked(std::span<const std::string> texts, uint32_t capability, unsigned max_registers);

@@ -51,7 +51,12 @@ CUresult LinkState::Add(CUjitInputType type, std::span<const std::byte> data, co
   ChosenImage chosen;
   std::string why;
   CUresult result = CUDA_SUCCESS;
-  if (type == CU_JIT_INPUT_PTX) {
+  if (type == CU_JIT_INPUT_OBJECT || type == CU_JIT_INPUT_LIBRARY) {
+    result = ChooseFromObject(data, capability, &chosen, &why);
+    // Machine code alone, such as that of the device runtime, of which exec::DeviceRuntime has what runs here: when the
+    // link is complete it is known what is missing.
+    if (result == CUDA_ERROR_NO_BINARY_FOR_GPU) return CUDA_SUCCESS;
+  } else if (type == CU_JIT_INPUT_PTX) {
     const auto* const text = reinterpret_cast<const char*>(data.data());
     chosen.texts.emplace_back(text, ::strnlen(text, data.size()));
   } else {

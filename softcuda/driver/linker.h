@@ -29,7 +29,8 @@ struct LinkState {
   std::vector<std::string> texts;
   std::vector<std::byte> linked;  ///< After Complete().
 
-  /// PTX text and fatbins with PTX. CUDA_ERROR_NO_BINARY_FOR_GPU for machine code.
+  /// PTX text, fatbins with PTX, object files and archives with such fatbins. CUDA_ERROR_NO_BINARY_FOR_GPU for machine
+  /// code.
   CUresult Add(CUjitInputType type, std::span<const std::byte> data, const std::string& name);
   CUresult Complete();
 };

@@ -25,10 +25,11 @@ void Queue::MakeReady(const OperationPtr& operation, std::vector<OperationPtr>* 
   ready_.push_back(operation);
 }
 
-void Queue::Wake(size_t operations) {
+size_t Queue::Staff(size_t operations) {
+  size_t to_wake = 0;
   for (size_t i = 0; i < operations; ++i) {
     if (idle_ > i || threads_ >= kMostThreads) {
-      ready_changed_.notify_one();
+      ++to_wake;
       continue;
     }
     ++threads_;
@@ -40,6 +41,15 @@ void Queue::Wake(size_t operations) {
     std::thread([this] { Thread(); }).detach();
     ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
   }
+  return to_wake;
+}
+
+void Queue::Notify(Lock lock, size_t operations) {
+  const size_t to_wake = Staff(operations);
+  const bool completed = std::exchange(completed_, false) && waiting_ > 0;
+  lock.unlock();
+  for (size_t i = 0; i < to_wake; ++i) ready_changed_.notify_one();
+  if (completed) done_changed_.notify_all();
 }
 
 void Queue::Complete(const OperationPtr& operation) {
@@ -54,21 +64,28 @@ void Queue::Complete(const OperationPtr& operation) {
       if (--next->waiting_ == 0) MakeReady(next, &completed);
     }
   }
-  done_changed_.notify_all();
+  completed_ = true;
 }
 
 OperationPtr Queue::Submit(std::function<void()> run, std::span<const OperationPtr> after) {
   auto operation = std::make_shared<Operation>();
   operation->run_ = std::move(run);
-  const Lock lock(mutex_);
+  Lock lock(mutex_);
   Link(operation, after);
   if (operation->waiting_ == 0) {
     std::vector<OperationPtr> markers;
     MakeReady(operation, &markers);
     if (!markers.empty()) Complete(operation);
-    Wake(ready_.size());
+    Notify(std::move(lock), ready_.size());
   }
   return operation;
+}
+
+void Queue::AwaitDone(const std::function<bool()>& over) {
+  Lock lock(mutex_);
+  ++waiting_;
+  done_changed_.wait(lock, over);
+  --waiting_;
 }
 
 OperationPtr Queue::Hold(std::span<const OperationPtr> after) {
@@ -80,8 +97,7 @@ OperationPtr Queue::Hold(std::span<const OperationPtr> after) {
 }
 
 void Queue::Await(const OperationPtr& operation) {
-  Lock lock(mutex_);
-  done_changed_.wait(lock, [&] { return operation->waiting_ == 1; });
+  AwaitDone([&] { return operation->waiting_ == 1; });
 }
 
 bool Queue::Ready(const OperationPtr& operation) {
@@ -90,9 +106,9 @@ bool Queue::Ready(const OperationPtr& operation) {
 }
 
 void Queue::Finish(const OperationPtr& operation) {
-  const Lock lock(mutex_);
+  Lock lock(mutex_);
   Complete(operation);
-  Wake(ready_.size());
+  Notify(std::move(lock), ready_.size());
 }
 
 bool Queue::Done(const OperationPtr& operation) {
@@ -103,8 +119,7 @@ bool Queue::Done(const OperationPtr& operation) {
 
 void Queue::Wait(const OperationPtr& operation) {
   if (operation == nullptr) return;
-  Lock lock(mutex_);
-  done_changed_.wait(lock, [&] { return operation->done_; });
+  AwaitDone([&] { return operation->done_; });
 }
 
 Operation::Clock::time_point Queue::Finished(const OperationPtr& operation) {
@@ -129,7 +144,14 @@ void Queue::Thread() {
     run = nullptr;  // What it holds may need other locks to go away.
     lock.lock();
     Complete(operation);
-    if (ready_.size() > 1) Wake(ready_.size() - 1);  // This thread takes one of them, most often the stream's next.
+    // This thread takes one of them, most often the stream's next.
+    const size_t others = ready_.empty() ? 0 : ready_.size() - 1;
+    if (others == 0 && waiting_ == 0) {
+      completed_ = false;
+      continue;
+    }
+    Notify(std::move(lock), others);
+    lock = Lock(mutex_);
   }
 }
 

@@ -70,8 +70,12 @@ class Queue {
   /// Marks done, and what becomes ready by it; markers at once. With the lock.
   void Complete(const OperationPtr& operation);
   void MakeReady(const OperationPtr& operation, std::vector<OperationPtr>* markers);
-  /// Sees to it that `operations` that are ready find a thread. With the lock.
-  void Wake(size_t operations);
+  /// Sees to it that `operations` that are ready have threads; returns how many of these are to be woken. With the
+  /// lock.
+  size_t Staff(size_t operations);
+  /// Wakes who can go on after what was done with `lock`, which it gives back first: they need it.
+  void Notify(Lock lock, size_t operations);
+  void AwaitDone(const std::function<bool()>& over);
   void Thread();
 
   std::mutex mutex_;
@@ -80,6 +84,8 @@ class Queue {
   std::deque<OperationPtr> ready_;
   size_t threads_ = 0;
   size_t idle_ = 0;
+  size_t waiting_ = 0;      ///< Threads in Await() or Wait().
+  bool completed_ = false;  ///< Something was, and those who wait have not been told.
 };
 
 }  // namespace hawser::soft

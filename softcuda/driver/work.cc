@@ -203,7 +203,11 @@ struct Executor {
   void operator()(const HostWork& work) const {
     if (!failed) work.function(work.data);
   }
-  void operator()(const CallbackWork& work) const { work.function(work.stream, context->error(), work.data); }
+  void operator()(const CallbackWork& work) const {
+    // Who is told that work is over finds what its kernels printed.
+    context->print.Flush();
+    work.function(work.stream, context->error(), work.data);
+  }
   void operator()(const EventRecordWork&) const {}
   void operator()(const EventWaitWork&) const {}
   void operator()(const ChildWork&) const {}

@@ -139,6 +139,8 @@ bool FunctionDecoder::CallOp(const OpText&) {
       if (callee.entry) return Fail("a call of a kernel");
       extra.call.callee = &callee;
       code_->callees.push_back(&callee);
+      // A caller may expect a result of a function that has none, as of the C that numba declares: nobody sets it.
+      if (callee.results.empty()) extra.call.results.clear();
       if (!fit(&extra.call.results, callee.results) || !fit(&extra.call.arguments, callee.parameters)) return false;
       Emit(insn);
       return true;

@@ -8,6 +8,7 @@
 
 #include "softcuda/exec/allocation.h"
 #include "softcuda/exec/decoder.h"
+#include "softcuda/exec/device_runtime.h"
 #include "softcuda/exec/program.h"
 
 namespace hawser::exec {
@@ -26,7 +27,9 @@ std::string Quoted(std::string_view name) { return "'" + std::string(name.substr
 class Linker : public SymbolScope {
  public:
   Linker(std::span<const ModulePointer> modules, const LinkOptions& options)
-      : modules_(modules.begin(), modules.end()), options_(options), program_(new Program()) {}
+      : modules_(modules.begin(), modules.end()), options_(options), program_(new Program()) {
+    if (auto runtime = DeviceRuntimeFor(modules)) modules_.push_back(std::move(runtime));
+  }
 
   wire::Result<std::shared_ptr<Program>> Run() {
     if (!CheckTargets() || !PlaceVariables() || !PlaceFunctions() || !Decode() || !DescribeKernels()) {

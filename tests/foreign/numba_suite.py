@@ -20,16 +20,22 @@ import tempfile
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "support"))
 from with_server import Server  # noqa: E402
 
-# Runs in the interpreter that has the packages; writes {test: outcome} to its first argument.
-RUNNER = r"""
-import json, site, sys, unittest
-packages, report, left_out, modules = sys.argv[1], sys.argv[2], set(json.loads(sys.argv[3])), sys.argv[4:]
+# Read by every interpreter that starts with its folder in PYTHONPATH: the tests' own children need the packages too.
+CUSTOMIZE = r"""
+import os, site, sys
+packages = os.environ["HAWSER_NUMBA_PACKAGES"]
 sys.path.insert(0, packages)
 site.addsitedir(packages)  # numba-cuda puts itself in numba's place by a .pth file.
 import cuda.bindings._internal.nvjitlink as nvjitlink
 nvjitlink._inspect_function_pointer = lambda name: 0
 import cuda.core._linker as linker
 linker._nvjitlink_has_version_symbol = lambda *unused: False
+"""
+
+# Writes {test: outcome} to its first argument.
+RUNNER = r"""
+import json, sys, unittest
+report, left_out, modules = sys.argv[1], set(json.loads(sys.argv[2])), sys.argv[3:]
 
 class Result(unittest.TextTestResult):
     outcomes = {}
@@ -54,26 +60,36 @@ def cases(suite):
         if isinstance(item, unittest.TestSuite): yield from cases(item)
         elif item.id() not in left_out: yield item
 
-suite = unittest.TestSuite(cases(unittest.TestSuite(unittest.defaultTestLoader.loadTestsFromName(m) for m in modules)))
+def load(module):
+    try:
+        return unittest.defaultTestLoader.loadTestsFromName(module)
+    except BaseException as error:
+        if type(error).__name__ != "Skipped":  # pytest.importorskip()
+            raise
+        Result.outcomes[module] = "skipped"
+        print(module, "skips itself:", error)
+        return unittest.TestSuite()
+
+suite = unittest.TestSuite(cases(unittest.TestSuite(load(module) for module in modules)))
 unittest.TextTestRunner(stream=sys.stdout, verbosity=1, resultclass=Result).run(suite)
 json.dump(Result.outcomes, open(report, "w"))
 """
 
 
-def run_module(packages, module, left_out, env, folder, seconds):
+def run_module(module, left_out, env, folder, seconds):
     report = os.path.join(folder, "report.json")
-    command = [sys.executable, "-c", RUNNER, str(packages), report, json.dumps(left_out), "numba.cuda.tests." + module]
+    command = [sys.executable, "-c", RUNNER, report, json.dumps(left_out), "numba.cuda.tests." + module]
     try:
         done = subprocess.run(command, env=env, cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
                               timeout=seconds, stdin=subprocess.DEVNULL, errors="replace")
         text, status = done.stdout, done.returncode
     except subprocess.TimeoutExpired as late:
         text, status = (late.stdout or b"").decode(errors="replace"), "no end in time"
-    outcomes = {}
+    outcomes = None
     if os.path.exists(report):
         outcomes = json.loads(pathlib.Path(report).read_text())
         os.unlink(report)
-    if not outcomes:
+    if outcomes is None:
         outcomes = {"numba.cuda.tests." + module: f"failed ({status})"}
     return outcomes, text
 
@@ -83,7 +99,7 @@ def main():
     parser.add_argument("--build", required=True, type=pathlib.Path)
     parser.add_argument("--packages", required=True, type=pathlib.Path, help="folder with numba_cuda and what it needs")
     parser.add_argument("--way", required=True, choices=["soft", "shm", "unix", "tcp"])
-    parser.add_argument("--modules", nargs="+", required=True)
+    parser.add_argument("--modules", nargs="+", required=True, help="all: every one that there is")
     parser.add_argument("--explained", type=pathlib.Path)
     parser.add_argument("--module-timeout", type=int, default=300, help="seconds")
     args = parser.parse_args()
@@ -91,6 +107,10 @@ def main():
     if not (args.packages / "numba_cuda").is_dir():
         print(f"skipped: numba-cuda is not in {args.packages} (./hawser setup puts it there)")
         return 77
+    if args.modules == ["all"]:
+        tests = args.packages / "numba_cuda" / "numba" / "cuda" / "tests"
+        args.modules = sorted(f"{folder}.{path.stem}" for folder in ("cudadrv", "cudapy", "nrt", "doc_examples")
+                              for path in (tests / folder).glob("test_*.py"))
     explained, left_out = set(), []
     if args.explained:
         lines = args.explained.read_text().splitlines()
@@ -104,13 +124,18 @@ def main():
     counts, unexplained = {"passed": 0, "failed": 0, "skipped": 0}, []
     with tempfile.TemporaryDirectory(prefix="hawser-numba-") as folder:
         env["NUMBA_CACHE_DIR"] = folder
+        site = pathlib.Path(folder, "site")
+        site.mkdir()
+        (site / "sitecustomize.py").write_text(CUSTOMIZE)
+        env["PYTHONPATH"] = str(site)
+        env["HAWSER_NUMBA_PACKAGES"] = str(args.packages)
         server = Server(build, args.way, ["--device", "soft"], env) if args.way != "soft" else None
         try:
             if server is not None:
                 server.__enter__()
                 env["HAWSER_SERVER"] = server.uri
             for module in args.modules:
-                outcomes, text = run_module(args.packages, module, left_out, env, folder, args.module_timeout)
+                outcomes, text = run_module(module, left_out, env, folder, args.module_timeout)
                 bad = [name for name, outcome in outcomes.items() if outcome.startswith("failed")]
                 for outcome in outcomes.values():
                     counts["failed" if outcome.startswith("failed") else outcome] += 1

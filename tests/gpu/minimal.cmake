@@ -25,7 +25,7 @@ hawser_library(hawser_proto proto/trace_text.cc
 hawser_library(hawser_proto_server proto/checks.cc ${gen}/opencl/dispatch.cc ${gen}/cuda/dispatch.cc)
 target_link_libraries(hawser_proto_server PUBLIC hawser_proto)
 add_subdirectory(proto/cuda_api)
-hawser_library(hawser_fatbin proto/facts/fatbin.cc)
+hawser_library(hawser_fatbin proto/facts/fatbin.cc proto/facts/host_object.cc)
 target_link_libraries(hawser_fatbin PUBLIC hawser_wire)
 
 # --- software device; without LZ4 and zstd it and the splitting of kernels refuse compressed images

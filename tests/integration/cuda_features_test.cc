@@ -9,6 +9,7 @@
 #include <chrono>
 #include <condition_variable>
 #include <cstddef>
+#include <cstdint>
 #include <cstdlib>
 #include <fstream>
 #include <mutex>
@@ -19,6 +20,7 @@
 #include <vector>
 
 #include "tests/integration/cuda_fixture.h"
+#include "tests/support/object_file.h"
 
 namespace hawser {
 namespace {
@@ -520,6 +522,79 @@ TEST_F(CudaFeatures, KernelsThatTheLinkerMadeAreDescribed) {
   HAWSER_CU(cuMemcpyDtoH(result_.data(), memory_, 4));
   EXPECT_EQ(result_[0], 42u);
   HAWSER_CU(cuLibraryUnload(library));
+}
+
+// What nvcc makes with -rdc=true -c, alone and as a library: the device code lies in the host's object file.
+TEST_F(CudaFeatures, ObjectFilesAndLibrariesAreLinked) {
+  static constexpr const char* kHead = ".version 7.0\n.target sm_75\n.address_size 64\n";
+  const std::string kernel = std::string(kHead) + R"(
+.extern .func (.param .b32 result) triple(.param .b32 x);
+.visible .entry apply(.param .u64 p, .param .u32 value)
+{
+  .reg .b32 %r<3>;
+  .reg .b64 %d<2>;
+  ld.param.u64 %d1, [p];
+  ld.param.u32 %r1, [value];
+  {
+    .param .b32 argument;
+    .param .b32 returned;
+    st.param.b32 [argument], %r1;
+    call.uni (returned), triple, (argument);
+    ld.param.b32 %r2, [returned];
+  }
+  st.global.u32 [%d1], %r2;
+  ret;
+}
+)";
+  const std::string callee = std::string(kHead) + R"(
+.visible .func (.param .b32 result) triple(.param .b32 x)
+{
+  .reg .b32 %r<3>;
+  ld.param.b32 %r1, [x];
+  mul.lo.u32 %r2, %r1, 3;
+  st.param.b32 [result], %r2;
+  ret;
+}
+)";
+  hawser::object_file::FileBytes object =
+      hawser::object_file::MakeObject("__nv_relfatbin", hawser::object_file::MakeFatbin(kernel));
+  hawser::object_file::FileBytes library = hawser::object_file::MakeArchive(
+      {hawser::object_file::MakeObject(".text", hawser::object_file::FileBytes(16)),
+       hawser::object_file::MakeObject("__nv_relfatbin", hawser::object_file::MakeFatbin(callee))});
+  CUlinkState linker = nullptr;
+  HAWSER_CU(cuLinkCreate(0, nullptr, nullptr, &linker));
+  HAWSER_CU(cuLinkAddData(linker, CU_JIT_INPUT_OBJECT, object.data(), object.size(), "kernel.o", 0, nullptr, nullptr));
+  char path[] = "/tmp/hawser-library-XXXXXX";
+  const int file = ::mkstemp(path);
+  ASSERT_GE(file, 0);
+  ASSERT_EQ(::write(file, library.data(), library.size()), static_cast<ssize_t>(library.size()));
+  EXPECT_EQ(cuLinkAddFile(linker, CU_JIT_INPUT_LIBRARY, path, 0, nullptr, nullptr), CUDA_SUCCESS);
+  ::unlink(path);
+  ::close(file);
+  void* image = nullptr;
+  size_t size = 0;
+  HAWSER_CU(cuLinkComplete(linker, &image, &size));
+  CUmodule module = nullptr;
+  HAWSER_CU(cuModuleLoadData(&module, image));
+  HAWSER_CU(cuLinkDestroy(linker));
+  CUfunction apply = nullptr;
+  HAWSER_CU(cuModuleGetFunction(&apply, module, "apply"));
+  uint32_t value = 14;
+  void* parameters[] = {&memory_, &value};
+  HAWSER_CU(cuLaunchKernel(apply, 1, 1, 1, 1, 1, 1, 0, nullptr, parameters, nullptr));
+  HAWSER_CU(cuMemcpyDtoH(result_.data(), memory_, 4));
+  EXPECT_EQ(result_[0], 42u);
+}
+
+TEST_F(CudaFeatures, WhatIsNoObjectFileIsNotLinked) {
+  CUlinkState linker = nullptr;
+  HAWSER_CU(cuLinkCreate(0, nullptr, nullptr, &linker));
+  std::vector<std::byte> garbage(100);
+  for (const CUjitInputType type : {CU_JIT_INPUT_OBJECT, CU_JIT_INPUT_LIBRARY}) {
+    EXPECT_EQ(cuLinkAddData(linker, type, garbage.data(), garbage.size(), "garbage", 0, nullptr, nullptr),
+              CUDA_ERROR_INVALID_IMAGE);
+  }
+  HAWSER_CU(cuLinkDestroy(linker));
 }
 
 /// A kernel of blocks of at most `threads`, in which `live` numbers are alive at once.

@@ -97,7 +97,7 @@ void CudaBackend::SetServices(const Services& services) {
   images.disk = settings_.cuda_cache_size;
   images_ = std::make_unique<ImageStore>(images, [this](const std::string& text) { Log("warning", text); });
   waits_ = std::make_unique<Waits>(
-      &driver_,
+      &driver_, chosen_.soft,
       [this] {
         if (services_.drain_kernel_output) services_.drain_kernel_output();
       },

@@ -212,6 +212,7 @@
   X(cuGraphExecDestroy)                 \
   X(cuGraphLaunch)                      \
   X(cuGraphUpload)                      \
+  X(cuStreamAddCallback)                \
   X(cuImportExternalMemory)             \
   X(cuExternalMemoryGetMappedBuffer)    \
   X(cuDestroyExternalMemory)

@@ -70,6 +70,13 @@ int32_t CudaBackend::LinkImages(const cuda::Call& call, const cuda::LinkImages& 
     input.type = static_cast<CUjitInputType>(from.type);
     input.name = from.name;
     status = Assemble(from.entries, &input.assembled, index, &missing);
+    const bool library = input.type == CU_JIT_INPUT_OBJECT || input.type == CU_JIT_INPUT_LIBRARY;
+    if (library && status == CUDA_ERROR_NO_BINARY_FOR_GPU && chosen_.soft) {
+      // Machine code alone, such as that of the device runtime: the software device has its own, and its linker says
+      // what is missing.
+      status = 0;
+      reason_.clear();
+    }
     index += from.entries.size();
   });
   if (status != 0) return fail(status);

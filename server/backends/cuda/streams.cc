@@ -47,7 +47,7 @@ CUresult CudaBackend::SynchronizeBehind(const Place& at, std::function<void(CUre
     }
   }
   if (result != CUDA_SUCCESS && result != CUDA_ERROR_NOT_READY) return result;
-  return waits_->After(&at.stream->lane, at.native(), at.context->events, false, std::move(done));
+  return waits_->Tell(&at.stream->lane, at.native(), at.context->events, std::move(done));
 }
 
 int32_t CudaBackend::SynchronizeStream(const cuda::Call& call, const cuda::SynchronizeStream& message) {
@@ -77,7 +77,7 @@ int32_t CudaBackend::SynchronizeContext(const cuda::Call& call, const cuda::Sync
   const auto wait_for = [&](StreamState* stream) {
     CUresult result = driver_.cuStreamQuery(stream->native());
     if (result == CUDA_ERROR_NOT_READY || (result == CUDA_SUCCESS && !waits_->nothing_lands())) {
-      result = waits_->After(&stream->lane, stream->native(), at.context->events, false, [countdown](CUresult end) {
+      result = waits_->Tell(&stream->lane, stream->native(), at.context->events, [countdown](CUresult end) {
         if (end != CUDA_SUCCESS) countdown->status.store(end);
       });
     }
@@ -129,7 +129,7 @@ int32_t CudaBackend::WatchStream(const cuda::Call& call, const cuda::WatchStream
   notice.object = object;
   notice.ticket = message.ticket;
   const CUresult behind =
-      waits_->After(&at.stream->lane, at.native(), at.context->events, false, [this, notice](CUresult end) mutable {
+      waits_->Tell(&at.stream->lane, at.native(), at.context->events, [this, notice](CUresult end) mutable {
         notice.status = end;
         Notify(notice);
       });

@@ -43,7 +43,19 @@ std::shared_ptr<const PooledEvent> PooledEvent::Take(const std::shared_ptr<Event
   return std::shared_ptr<const PooledEvent>(new PooledEvent(pool, event));
 }
 
+Waits::Waits(const DriverTable* driver, bool calls_back, std::function<void()> drain_output, Observer observer)
+    : driver_(driver),
+      calls_back_(calls_back && driver->cuStreamAddCallback != nullptr),
+      drain_output_(std::move(drain_output)),
+      observer_(std::move(observer)) {
+  root_->waits = this;
+}
+
 Waits::~Waits() {
+  {
+    const std::unique_lock<std::shared_mutex> lock(root_->mutex);
+    root_->waits = nullptr;
+  }
   std::vector<Lane*> lanes;
   {
     const std::lock_guard<std::mutex> lock(mutex_);
@@ -87,17 +99,29 @@ void Waits::GiveBack(Lane* lane) {
   if (!stop_) idle_.push_back(lane);
 }
 
-void Waits::Submit(Lane& lane, Job job) {
+void Waits::Count(Job& job) {
+  job.ticket = next_ticket_.fetch_add(1, std::memory_order_relaxed);
+  const std::lock_guard<std::mutex> lock(count_mutex_);
+  const auto at = std::find_if(counts_.begin(), counts_.end(), [&](const auto& c) { return c.first == job.context; });
+  if (at == counts_.end()) {
+    counts_.emplace_back(job.context, 1);
+  } else {
+    ++at->second;
+  }
+}
+
+void Waits::Uncount(CUcontext of) {
   {
     const std::lock_guard<std::mutex> lock(count_mutex_);
-    const auto at = std::find_if(counts_.begin(), counts_.end(), [&](const auto& c) { return c.first == job.context; });
-    if (at == counts_.end()) {
-      counts_.emplace_back(job.context, 1);
-    } else {
-      ++at->second;
+    for (auto& [context, count] : counts_) {
+      if (context == of && count > 0) --count;
     }
   }
-  job.ticket = next_ticket_.fetch_add(1, std::memory_order_relaxed);
+  count_changed_.notify_all();
+}
+
+void Waits::Submit(Lane& lane, Job job) {
+  Count(job);
   if (job.lands) {
     landing_.fetch_add(1, std::memory_order_acq_rel);
     const std::lock_guard<std::mutex> lock(board_mutex_);
@@ -126,6 +150,29 @@ CUresult Waits::After(StreamLane* where, CUstream stream, const std::shared_ptr<
   job.done = std::move(done);
   Submit(*where->lane, std::move(job));
   return CUDA_SUCCESS;
+}
+
+CUresult Waits::Tell(StreamLane* where, CUstream stream, const std::shared_ptr<EventPool>& events, Done done) {
+  // Where data is still to be handed over, somebody has to wait for that.
+  if (!calls_back_ || !nothing_lands()) return After(where, stream, events, false, std::move(done));
+  auto callback = std::make_unique<Callback>();
+  callback->root = root_;
+  callback->job.context = events->context();
+  callback->job.done = std::move(done);
+  Count(callback->job);
+  const CUresult result = driver_->cuStreamAddCallback(stream, OnCallback, callback.get(), 0);
+  if (result == CUDA_SUCCESS) {
+    (void)callback.release();
+  } else {
+    Uncount(events->context());
+  }
+  return result;
+}
+
+void CUDA_CB Waits::OnCallback(CUstream, CUresult result, void* data) {
+  const std::unique_ptr<Callback> callback(static_cast<Callback*>(data));
+  const std::shared_lock<std::shared_mutex> lock(callback->root->mutex);
+  if (callback->root->waits != nullptr) callback->root->waits->Finish(callback->job, result);
 }
 
 void Waits::OnEvent(CUcontext context, CUevent event, std::shared_ptr<const void> owner, Done done, StreamLane* where) {
@@ -223,13 +270,7 @@ void Waits::Finish(Job& job, CUresult result) {
   if (job.events != nullptr) job.events->Return(job.event);
   job.events.reset();
   job.owner.reset();
-  {
-    const std::lock_guard<std::mutex> lock(count_mutex_);
-    for (auto& [context, count] : counts_) {
-      if (context == job.context && count > 0) --count;
-    }
-  }
-  count_changed_.notify_all();
+  Uncount(job.context);
 }
 
 }  // namespace hawser::server::cuda_backend

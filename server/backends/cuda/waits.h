@@ -6,12 +6,15 @@
 //   lane threads     each waits for the events of its jobs, one after the other, and calls what shall happen then.
 // A stream that has waited for something keeps a lane of its own, so that nobody waits behind another stream; a wait
 // for an event borrows one. Beyond kMaxLanes they share.
+//   driver threads   where the driver calls back at no cost (the software device), Tell() needs no lane: who ends the
+// work answers, and one hand-off less lies between the end and the guest.
 //
 // Order: a job may *land* data (hand it to the bulk channel, or put it into a reply). A job's `done` runs only after
 // all data has landed that was enqueued earlier and whose event is complete: so a guest that learns of a completion
 // finds that the data before it is on its way.
 //
-// Lock order: mutex_ and Lane::mutex are leaves but for board_mutex_, under which cuEventQuery is called.
+// Lock order: Root::mutex first; mutex_ and Lane::mutex are leaves but for board_mutex_, under which cuEventQuery is
+// called.
 #ifndef HAWSER_SERVER_BACKENDS_CUDA_WAITS_H_
 #define HAWSER_SERVER_BACKENDS_CUDA_WAITS_H_
 
@@ -23,6 +26,7 @@
 #include <list>
 #include <memory>
 #include <mutex>
+#include <shared_mutex>
 #include <thread>
 #include <vector>
 
@@ -85,14 +89,18 @@ class Waits {
     LaneHandle lane;
   };
 
-  Waits(const DriverTable* driver, std::function<void()> drain_output, Observer observer)
-      : driver_(driver), drain_output_(std::move(drain_output)), observer_(std::move(observer)) {}
+  /// `calls_back`: cuStreamAddCallback() costs less than a thread that waits, and when it calls, what kernels printed
+  /// before is out.
+  Waits(const DriverTable* driver, bool calls_back, std::function<void()> drain_output, Observer observer);
   /// Jobs that still wait are dropped; a thread that is within the driver is waited for.
   ~Waits();
 
   /// Runs done(result) once everything that is in the stream now is over. The stream's context is current. An error: it
   /// could not be enqueued, and `done` will not run.
   CUresult After(StreamLane* where, CUstream stream, const std::shared_ptr<EventPool>& events, bool lands, Done done);
+  /// After() for a `done` that only sends an answer: it may run on a thread of the driver, and must neither call the
+  /// driver nor wait for the device.
+  CUresult Tell(StreamLane* where, CUstream stream, const std::shared_ptr<EventPool>& events, Done done);
   /// The same for an event that was recorded, which `owner` keeps alive. `where`: null: on a lane that it borrows.
   void OnEvent(CUcontext context, CUevent event, std::shared_ptr<const void> owner, Done done,
                StreamLane* where = nullptr);
@@ -121,6 +129,20 @@ class Waits {
     CUevent event = nullptr;
   };
 
+  /// What callbacks under way hold: they may outlive the rest.
+  struct Root {
+    std::shared_mutex mutex;  ///< Shared by callbacks while they run.
+    Waits* waits = nullptr;   ///< Null: gone.
+  };
+  struct Callback {
+    std::shared_ptr<Root> root;
+    Job job;
+  };
+
+  static void CUDA_CB OnCallback(CUstream stream, CUresult result, void* data);
+  /// Enters a job into the counts.
+  void Count(Job& job);
+  void Uncount(CUcontext context);
   LaneHandle Acquire();
   void GiveBack(Lane* lane);
   void Submit(Lane& lane, Job job);
@@ -130,8 +152,10 @@ class Waits {
   void Finish(Job& job, CUresult result);
 
   const DriverTable* const driver_;
+  const bool calls_back_;
   const std::function<void()> drain_output_;
   const Observer observer_;
+  const std::shared_ptr<Root> root_ = std::make_shared<Root>();
 
   std::mutex mutex_;
   std::vector<std::unique_ptr<Lane>> lanes_;

@@ -416,6 +416,9 @@ struct FakeCalls {
   static CUresult HostFunction(CUstream stream, CUhostFn function, void* data) {
     return Enqueue(stream, [=] { function(data); });
   }
+  static CUresult AddCallback(CUstream stream, CUstreamCallback function, void* data, unsigned) {
+    return Enqueue(stream, [=] { function(stream, Sticky(), data); });
+  }
   static CUresult ErrorName(CUresult result, const char** name) {
     *name = result == CUDA_ERROR_ILLEGAL_ADDRESS ? "CUDA_ERROR_ILLEGAL_ADDRESS" : "CUDA_ERROR_OF_THE_FAKE";
     return CUDA_SUCCESS;
@@ -504,6 +507,7 @@ DriverTable FakeDriver::table() const {
   t.cuEventQuery = FakeCalls::QueryEvent;
   t.cuEventSynchronize = FakeCalls::SynchronizeEvent;
   t.cuLaunchHostFunc = FakeCalls::HostFunction;
+  t.cuStreamAddCallback = FakeCalls::AddCallback;
   t.cuGetErrorName = FakeCalls::ErrorName;
   return t;
 }

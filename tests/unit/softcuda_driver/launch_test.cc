@@ -4,6 +4,7 @@
 #include <thread>
 #include <vector>
 
+#include "tests/support/object_file.h"
 #include "tests/unit/softcuda_driver/driver_test.h"
 
 namespace hawser::soft {
@@ -273,6 +274,126 @@ TEST_F(SoftModule, LinksUnits) {
   ASSERT_CUDA(CUDA_SUCCESS, cuLinkDestroy(state));
   const CUdeviceptr out = Alloc(4);
   EXPECT_CUDA(CUDA_SUCCESS, Launch("main_kernel", 1, 1, nullptr, out));
+  EXPECT_EQ(Read(out), 42U);
+}
+
+// As numba-cuda writes grid.sync(): by the functions of libcudadevrt.a, which is machine code.
+TEST_F(SoftModule, TheGridSynchronisesByTheDeviceRuntime) {
+  std::string text = R"(
+.version 7.0
+.target sm_75
+.address_size 64
+.extern .func (.param .b64 handle) cudaCGGetIntrinsicHandle(.param .b32 scope);
+.extern .func (.param .b32 error) cudaCGSynchronize(.param .b64 handle, .param .b32 flags);
+.visible .entry rounds(.param .u64 counters, .param .u64 sums)
+{
+  .reg .pred %p<4>;
+  .reg .b32 %r<12>;
+  .reg .b64 %d<12>;
+  ld.param.u64 %d1, [counters];
+  ld.param.u64 %d2, [sums];
+  mov.u32 %r1, %ctaid.x;
+  mov.u32 %r2, %tid.x;
+  mul.wide.u32 %d3, %r1, 4;
+  add.u64 %d4, %d1, %d3;
+  add.u64 %d5, %d2, %d3;
+  {
+    .param .b32 scope;
+    .param .b64 handle;
+    st.param.b32 [scope], 1;
+    call.uni (handle), cudaCGGetIntrinsicHandle, (scope);
+    ld.param.b64 %d6, [handle];
+  }
+  mov.u32 %r3, 0;
+next:
+  setp.ne.u32 %p1, %r2, 0;
+  @%p1 bra meet;
+  atom.global.add.u32 %r4, [%d1], 1;
+meet:
+  {
+    .param .b64 handle;
+    .param .b32 flags;
+    .param .b32 error;
+    st.param.b64 [handle], %d6;
+    st.param.b32 [flags], 0;
+    call.uni (error), cudaCGSynchronize, (handle, flags);
+    ld.param.b32 %r5, [error];
+  }
+  setp.ne.u32 %p2, %r5, 0;
+  @%p2 bra failed;
+  ld.volatile.global.u32 %r6, [%d1];
+  mov.u32 %r7, %nctaid.x;
+  add.u32 %r3, %r3, 1;
+  mul.lo.u32 %r8, %r7, %r3;
+  setp.lt.u32 %p3, %r6, %r8;
+  @%p3 bra failed;
+  setp.lt.u32 %p3, %r3, 20;
+  @%p3 bra next;
+  st.global.u32 [%d5], %r3;
+  ret;
+failed:
+  st.global.u32 [%d5], 1000;
+  ret;
+}
+)";
+  CUlinkState state = nullptr;
+  ASSERT_CUDA(CUDA_SUCCESS, cuLinkCreate(0, nullptr, nullptr, &state));
+  ASSERT_CUDA(CUDA_SUCCESS,
+              cuLinkAddData(state, CU_JIT_INPUT_PTX, text.data(), text.size() + 1, "kernel", 0, nullptr, nullptr));
+  // A library with machine code alone.
+  hawser::object_file::FileBytes library = hawser::object_file::MakeArchive(
+      {hawser::object_file::MakeObject("__nv_relfatbin", hawser::object_file::MakeFatbin("machine code", 2))});
+  ASSERT_CUDA(CUDA_SUCCESS, cuLinkAddData(state, CU_JIT_INPUT_LIBRARY, library.data(), library.size(), "libcudadevrt.a",
+                                          0, nullptr, nullptr));
+  void* image = nullptr;
+  size_t bytes = 0;
+  ASSERT_CUDA(CUDA_SUCCESS, cuLinkComplete(state, &image, &bytes));
+  ASSERT_CUDA(CUDA_SUCCESS, cuModuleLoadData(&module_, image));
+  ASSERT_CUDA(CUDA_SUCCESS, cuLinkDestroy(state));
+  CUfunction function = nullptr;
+  ASSERT_CUDA(CUDA_SUCCESS, cuModuleGetFunction(&function, module_, "rounds"));
+  constexpr unsigned kBlocks = 4;
+  CUdeviceptr counters = Alloc(4);
+  CUdeviceptr sums = Alloc(4 * kBlocks);
+  ASSERT_CUDA(CUDA_SUCCESS, cuMemsetD32(counters, 0, 1));
+  void* parameters[] = {&counters, &sums};
+  ASSERT_CUDA(CUDA_SUCCESS, cuLaunchCooperativeKernel(function, kBlocks, 1, 1, 64, 1, 1, 0, nullptr, parameters));
+  for (unsigned i = 0; i < kBlocks; ++i) EXPECT_EQ(Read(sums + 4 * i), 20U) << i;
+  // Not launched together: there is nothing to synchronise by, and the function says so.
+  ASSERT_CUDA(CUDA_SUCCESS, cuMemsetD32(counters, 0, 1));
+  ASSERT_CUDA(CUDA_SUCCESS, cuLaunchKernel(function, 1, 1, 1, 64, 1, 1, 0, nullptr, parameters, nullptr));
+  EXPECT_EQ(Read(sums), 1000U);
+}
+
+// numba-cuda expects a result of every function in C, also of those that have none.
+TEST_F(SoftModule, AResultThatNobodyGivesIsNoFault) {
+  const char text[] = R"(
+.version 7.0
+.target sm_75
+.address_size 64
+.visible .func store(.param .b64 at)
+{
+  .reg .b64 %d<2>;
+  ld.param.b64 %d1, [at];
+  st.u32 [%d1], 42;
+  ret;
+}
+.visible .entry calls(.param .u64 p)
+{
+  .reg .b64 %d<2>;
+  ld.param.u64 %d1, [p];
+  {
+    .param .b64 at;
+    .param .b64 result;
+    st.param.b64 [at], %d1;
+    call.uni (result), store, (at);
+  }
+  ret;
+}
+)";
+  ASSERT_CUDA(CUDA_SUCCESS, cuModuleLoadData(&module_, text));
+  const CUdeviceptr out = Alloc(4);
+  EXPECT_CUDA(CUDA_SUCCESS, Launch("calls", 1, 1, nullptr, out));
   EXPECT_EQ(Read(out), 42U);
 }
 
