@@ -45,6 +45,34 @@ def at(series, when):
     return v0 + (v1 - v0) * (when - t0) / (t1 - t0)
 
 
+def used_of_spans(spans, until):
+    """A cumulative counter from the times when something ran: [(begin, end)], which do not overlap. At any time within a
+    span the part up to then is counted."""
+    series, used = [(0.0, 0.0)], 0.0
+    for begin, end in sorted(spans):
+        begin = max(begin, series[-1][0])
+        if end <= begin:
+            continue
+        if begin > series[-1][0]:
+            series.append((begin, used))
+        used += end - begin
+        series.append((end, used))
+    if until > series[-1][0]:
+        series.append((until, used))
+    return series
+
+
+def losses(without, with_it):
+    """What is lost in each pair of neighbouring rates, as a part."""
+    return [1 - b / a for a, b in zip(without, with_it) if a > 0]
+
+
+def median_error(values):
+    """The standard error of the median, as for a normal distribution of the quartiles' width."""
+    low, _, high = statistics.quantiles(values, n=4, method="inclusive")
+    return 1.2533 * (high - low) / 1.349 / math.sqrt(len(values))
+
+
 def shares(counters, begin, end):
     """Each one's part of all that was used between two times. `counters`: name -> [(time, cumulative use)]."""
     used = {name: at(series, end) - at(series, begin) for name, series in counters.items()}

@@ -52,6 +52,18 @@ class MeasuresTest(unittest.TestCase):
         self.assertAlmostEqual(measures.worst_error(windows[:2], {"a": 0.3, "b": 0.7}), 100 * (0.3 - 150 / 850))
         self.assertEqual(measures.window_shares(counters, 0, 499, 500), [])
 
+    def test_the_part_of_a_span_up_to_a_time_counts(self):
+        series = measures.used_of_spans([(10, 20), (40, 70)], 100)
+        for when, used in ((0, 0), (10, 0), (15, 5), (20, 10), (39, 10), (55, 25), (70, 40), (100, 40)):
+            self.assertAlmostEqual(measures.at(series, when), used)
+        self.assertEqual(measures.used_of_spans([], 5), [(0.0, 0.0), (5, 0.0)])
+        self.assertEqual(measures.used_of_spans([(-5, 5), (4, 6)], 6)[-1], (6, 6.0))  # What came before does not count, nor anything twice.
+
+    def test_losses_of_pairs(self):
+        self.assertEqual(measures.losses([100, 200, 0], [99, 202, 5]), [1 - 0.99, 1 - 1.01])
+        # Quartiles of 1..9: 3 and 7; 1.2533 x 4 / 1.349 / 3.
+        self.assertAlmostEqual(measures.median_error([5, 1, 9, 2, 8, 3, 7, 4, 6]), 1.2533 * 4 / 1.349 / 3)
+
     def test_nobody_used_anything(self):
         self.assertEqual(measures.shares({"a": [(0, 5), (1, 5)]}, 0, 1), {"a": 0.0})
 

@@ -20,7 +20,8 @@ bool Number(const std::string& text, double least, double most, double* value) {
 }  // namespace
 
 const char kUsage[] =
-    "--work matmul|sobel|binomial|madd [--size N] [--rounds N] --seconds S | --repeat N\n"
+    "--work matmul|sobel|binomial|madd [--size N] [--rounds N] --seconds S | --repeat N | --slots N --slot-ms X --side "
+    "0|1\n"
     "  [--period-ms X] [--delay-ms X] [--think-us X] [--seed N] [--depth N] [--warm N] [--start FILE] [--until FILE] "
     "[--device TEXT]\n"
     "Prints 'ready' on stderr, waits for the start, launches, and prints one JSON object.\n";
@@ -36,6 +37,9 @@ std::string Parse(int argc, char** argv, Options* options) {
       {"--size", {&options->size, nullptr, 1, 65536}},
       {"--rounds", {&options->rounds, nullptr, 1, 1e9}},
       {"--repeat", {&options->repeat, nullptr, 1, 1e6}},
+      {"--slots", {&options->slots, nullptr, 2, 1e6}},
+      {"--side", {&options->side, nullptr, 0, 1}},
+      {"--slot-ms", {nullptr, &options->slot_ms, 1, 1e6}},
       {"--depth", {&options->depth, nullptr, 1, 64}},
       {"--warm", {&options->warm, nullptr, 0, 1000}},
       {"--seed", {&seed, nullptr, 0, 1e9}},
@@ -65,7 +69,10 @@ std::string Parse(int argc, char** argv, Options* options) {
     if (field.number != nullptr) *field.number = number;
   }
   options->seed = static_cast<unsigned>(seed);
-  if (options->seconds == 0 && options->repeat == 0) return "one of --seconds and --repeat must be there";
+  if (options->seconds == 0 && options->repeat == 0 && options->slots == 0) {
+    return "one of --seconds, --repeat and --slots must be there";
+  }
+  if (options->slots != 0 && options->slot_ms == 0) return "--slots wants --slot-ms";
   if (!options->until.empty() && options->repeat == 0) return "--until wants --repeat";
   return {};
 }

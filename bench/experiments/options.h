@@ -20,6 +20,9 @@ struct Options {
   unsigned seed = 1;     ///< Of the think times, which vary by half.
   int depth = 1;         ///< Launches under way at a time.
   int warm = 1;          ///< Launches before the start, which do not count.
+  int slots = 0;         ///< Not 0: launches only in every second slot of time, so many in all; see runner.h.
+  double slot_ms = 0;    ///< How long a slot is.
+  int side = 0;          ///< Which of the two that take turns this is.
   std::string start;     ///< A file that will hold the common start, CLOCK_MONOTONIC in nanoseconds; empty: at once.
   std::string until;     ///< With `repeat`: says "done" on stderr then, and goes on until this file exists.
   std::string device;    ///< Part of the device's name; empty: the first.

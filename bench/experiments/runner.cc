@@ -103,8 +103,31 @@ class Loop {
   std::vector<Launched> launched_;
 };
 
+/// Launches in the slots of this side. Two programs on the same machine take turns, the order turned round in every
+/// second pair: A B, B A, A B, ... so that a machine that changes its speed changes it for both.
+std::vector<double> RunSlots(const Options& options, Device& device, int64_t start) {
+  // The rest of a slot is for what is still under way, and for whoever is late.
+  constexpr double kPart = 0.85;
+  const auto length = std::llround(options.slot_ms * 1e6);
+  std::vector<double> rates;
+  for (int slot = 0; slot < options.slots; ++slot) {
+    if (((slot % 2) ^ (slot / 2 % 2)) != options.side) continue;
+    SleepUntil(start + slot * length);
+    const int64_t begin = Now();
+    const int64_t end = start + slot * length + std::llround(kPart * static_cast<double>(length));
+    int64_t launched = 0, waited = 0;
+    for (; launched == 0 || Now() < end; ++launched) {
+      for (; launched - waited >= options.depth; ++waited) device.Wait();
+      device.Launch();
+    }
+    for (; waited < launched; ++waited) device.Wait();
+    rates.push_back(static_cast<double>(launched) * kSecond / static_cast<double>(std::max<int64_t>(1, Now() - begin)));
+  }
+  return rates;
+}
+
 void Print(const Options& options, const Work& work, const std::string& device, const std::vector<Launched>& launched,
-           int64_t start, const std::vector<float>& out, bool right) {
+           int64_t start, const std::vector<double>& slots, const std::vector<float>& out, bool right) {
   std::vector<int64_t> lengths;
   int64_t end = 0;
   for (const Launched& launch : launched) {
@@ -124,7 +147,9 @@ void Print(const Options& options, const Work& work, const std::string& device, 
   for (const auto& [name, part] : {std::pair{"p50", 0.5}, {"p90", 0.9}, {"p99", 0.99}, {"p999", 0.999}, {"max", 1.0}}) {
     std::printf("\"%s\": %.6f%s", name, static_cast<double>(Percentile(lengths, part)) / 1e6, part < 1 ? ", " : "}, ");
   }
-  std::printf("\"launches_ms\": [");
+  std::printf("\"slots_per_s\": [");
+  for (size_t i = 0; i < slots.size(); ++i) std::printf("%s%.3f", i == 0 ? "" : ", ", slots[i]);
+  std::printf("], \"launches_ms\": [");
   for (size_t i = 0; i < launched.size(); ++i) {
     std::printf("%s[%.6f, %.6f]", i == 0 ? "" : ", ", static_cast<double>(launched[i].begin_ns) / 1e6,
                 static_cast<double>(launched[i].length_ns) / 1e6);
@@ -151,10 +176,16 @@ int Run(const Options& options, const Work& work, Device& device) {
   std::fflush(stderr);
   const int64_t start = CommonStart(options.start) + std::llround(options.delay_ms * 1e6);
   SleepUntil(start);
-  const std::vector<Launched> launched = Loop(options, device, start).Run();
+  std::vector<Launched> launched;
+  std::vector<double> slots;
+  if (options.slots != 0) {
+    slots = RunSlots(options, device, start);
+  } else {
+    launched = Loop(options, device, start).Run();
+  }
   const std::vector<float> out = device.Results();
   const bool right = work.WorstError(out) <= kTolerance;
-  Print(options, work, device.Name(), launched, start, out, right);
+  Print(options, work, device.Name(), launched, start, slots, out, right);
   return right ? 0 : 1;
 }
 

@@ -1,16 +1,20 @@
 # SPDX-License-Identifier: Apache-2.0
 """Runs tenants' programs at the same time against a hawserd of their own, and collects what they and it say."""
 
+import contextlib
 import dataclasses
 import json
 import os
 import pathlib
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
 import threading
 import time
+
+import measures
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "tests" / "support"))
@@ -157,6 +161,38 @@ class Sampler:
         return {name: series if len(series) > 1 else None for name, series in counters.items()}
 
 
+class Tracer:
+    """`hawser trace`: when each tenant's kernels ran."""
+
+    def __init__(self, hawser, uri, file):
+        env = dict(os.environ)
+        env["HAWSER_SERVER"] = uri
+        env.pop("HAWSER_ADMIN", None)
+        self.file = file
+        self.process = subprocess.Popen([hawser, "trace", "--out", str(file)], env=env, stdin=subprocess.DEVNULL,
+                                        stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+
+    def stop(self):
+        if self.process.poll() is None:
+            self.process.send_signal(signal.SIGINT)
+        self.process.wait()
+
+    def spans(self, tenants, start_ns):
+        """Name: [(begin, end)] of kernels on the device, in ms since the start."""
+        trace = json.loads(self.file.read_text())
+        if trace["otherData"]["lost_events"]:
+            raise Failure(f"{trace['otherData']['lost_events']} events of the trace were lost")
+        after = (trace["otherData"]["begin_monotonic_ns"] - start_ns) / 1e6
+        owners, spans = {}, {tenant.name: [] for tenant in tenants}
+        for event in trace["traceEvents"]:
+            if event["ph"] == "M" and event["name"] == "process_name":
+                owners[event["pid"]] = event["args"]["name"].split(" / ")[0]
+            elif event["ph"] == "X" and event["cat"] == "kernel" and owners.get(event["pid"]) in spans:
+                begin = after + event["ts"] / 1e3
+                spans[owners[event["pid"]]].append((begin, begin + event["dur"] / 1e3))
+        return spans
+
+
 class Stage:
     def __init__(self, build, device, transport="shm", log=lambda text: None):
         self.build, self.device, self.transport, self.log = pathlib.Path(build).resolve(), device, transport, log
@@ -195,21 +231,49 @@ class Stage:
         if done.returncode != 0:
             raise Failure(f"hawser {' '.join(words)}: {done.stderr}")
 
-    def run(self, policy, tenants, limit_s=170, settings=None, later=(), sample=True):
+    def run(self, policy, tenants, limit_s=170, settings=None, later=(), sample=True, trace=False):
         """All tenants begin together; returns when the last has ended. `later`: [(seconds, [word])], what an operator
-        types while they run: hawser word... `sample`: ask the server ten times a second what each has used."""
+        types while they run: hawser word... `sample`: ask the server ten times a second what each has used. `trace`:
+        take that from a trace of their kernels, which says when each ran and not only how much."""
         folder = pathlib.Path(tempfile.mkdtemp(prefix="hawser-experiment-run-"))
         try:
-            return self._run(policy, tenants, limit_s, settings or {}, later, sample, folder)
+            return self._run(policy, tenants, limit_s, settings or {}, later, sample, trace, folder)
         finally:
             shutil.rmtree(folder, ignore_errors=True)
 
-    def _run(self, policy, tenants, limit_s, settings, later, sample, folder):
+    def run_in_turn(self, policies, work, limit_s=170):
+        """Two servers with a policy each and one tenant of each, which take turns in slots of time: the launches a
+        second of each slot, {policy: [rate]}. `work` holds slots and slot_ms."""
+        with contextlib.ExitStack() as stack:
+            folder = pathlib.Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="hawser-experiment-run-")))
+            deadline, start = time.monotonic() + limit_s, folder / "start"
+            quiet = {**os.environ, "MALLOC_PERTURB_": "0"}
+            guests = {}
+            for side, policy in enumerate(policies):
+                tenant = Tenant(f"alone-{policy}", {**work, "side": side})
+                config = folder / f"{policy}.toml"
+                config.write_text(self._configuration(policy, [tenant], {}))
+                server = stack.enter_context(
+                    with_server.Server(self.build, self.transport, ["--config", str(config)], quiet, self.cuda))
+                env = {**server.guest_env(), "HAWSER_TOKEN": self._token(0)}
+                guests[policy] = Guest([str(self.program), *tenant.arguments(), "--start", str(start)], env, tenant)
+                stack.callback(guests[policy].stop)
+                guests[policy].wait_until("ready", deadline)
+            start_ns = time.clock_gettime_ns(time.CLOCK_MONOTONIC) + 500_000_000
+            start.with_suffix(".part").write_text(f"{start_ns}\n")
+            start.with_suffix(".part").rename(start)
+            programs = {policy: guest.finish(deadline) for policy, guest in guests.items()}
+        wrong = [policy for policy, program in programs.items() if not program["right"]]
+        if wrong:
+            raise Failure(f"wrong results under {wrong}")
+        return {policy: program["slots_per_s"] for policy, program in programs.items()}
+
+    def _run(self, policy, tenants, limit_s, settings, later, sample, trace, folder):
         config = folder / "hawserd.toml"
         config.write_text(self._configuration(policy, tenants, settings))
         deadline = time.monotonic() + limit_s
         start, until = folder / "start", folder / "until"
-        guests, sampler = [], None
+        guests, sampler, tracer = [], None, None
         try:
             # What tests do to freed memory costs time.
             quiet = {**os.environ, "MALLOC_PERTURB_": "0"}
@@ -225,7 +289,9 @@ class Stage:
                         # One after the other, so that each prepares alone and nobody owes anything at the start.
                         guests[-1].wait_until("ready", deadline)
                         time.sleep(0.12)
-                    if sample:
+                    if trace:
+                        tracer = Tracer(str(self.hawser), server.uri, folder / "trace.json")
+                    elif sample:
                         sampler = Sampler(str(self.hawser), server.uri)
                         sampler.first.wait(10)
                     start_ns = time.clock_gettime_ns(time.CLOCK_MONOTONIC) + 300_000_000
@@ -241,6 +307,12 @@ class Stage:
                     until.write_text("")
                     programs = {guest.tenant.name: guest.finish(deadline) for guest in guests}
                     time.sleep(0.15)  # One more sample.
+                    if tracer is not None:
+                        tracer.stop()
+                        until_ms = max(b + l for program in programs.values() for b, l in program["launches_ms"])
+                        counters = {name: measures.used_of_spans(spans, until_ms) if spans else None
+                                    for name, spans in tracer.spans(tenants, start_ns).items()}
+                        return Result(tenants, programs, counters)
                     if sampler is None:
                         return Result(tenants, programs, {tenant.name: None for tenant in tenants})
                     sampler.stop()
@@ -252,5 +324,7 @@ class Stage:
                         guest.stop()
                     if sampler is not None:
                         sampler.stop()
+                    if tracer is not None:
+                        tracer.stop()
         except RuntimeError as error:
             raise Failure(str(error)) from None
