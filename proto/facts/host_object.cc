@@ -88,7 +88,7 @@ Status ReadObject(Bytes file, std::vector<Bytes>* found) {
     if (entry.sh_type != SHT_PROGBITS || (name != ".nv_fatbin" && name != "__nv_relfatbin")) continue;
     Bytes content;
     if (!Part(file, entry.sh_offset, entry.sh_size, &content)) return Damaged("a section lies outside of it");
-    if (const Status status = ReadSection(content, found); !status.ok()) return status;
+    if (Status status = ReadSection(content, found); !status.ok()) return status;
   }
   return Status::Ok();
 }
@@ -111,7 +111,7 @@ Status ReadArchive(Bytes file, std::vector<Bytes>* found) {
     char name[16], date[12], owner[6], group[6], mode[8], size[10], end[2];
   };
   static_assert(sizeof(Header) == 60);
-  const Status damaged(Code::kInvalid, "the archive is damaged");
+  Status damaged(Code::kInvalid, "the archive is damaged");
   for (uint64_t at = kArchive.size(); at < file.size();) {
     Header header;
     uint64_t size = 0;
@@ -121,7 +121,7 @@ Status ReadArchive(Bytes file, std::vector<Bytes>* found) {
       return damaged;
     }
     if (IsObject(member)) {
-      if (const Status status = ReadObject(member, found); !status.ok()) return status;
+      if (Status status = ReadObject(member, found); !status.ok()) return status;
     }
     at += sizeof(header) + size + size % 2;
   }

@@ -77,6 +77,8 @@ json.dump(Result.outcomes, open(report, "w"))
 
 
 def run_module(module, left_out, env, folder, seconds):
+    if module.endswith("test_caching"):  # It looks into the folders that numba would choose by itself.
+        env = {key: value for key, value in env.items() if key != "NUMBA_CACHE_DIR"}
     report = os.path.join(folder, "report.json")
     command = [sys.executable, "-c", RUNNER, report, json.dumps(left_out), "numba.cuda.tests." + module]
     try:
