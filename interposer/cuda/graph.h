@@ -34,6 +34,8 @@ struct CUgraphNode_st final : hawser::cu::Object {
   std::vector<void*> kernel_pointers;
   CUDA_MEMCPY3D copy{};
   CUevent event = nullptr;
+  CUDA_MEM_ALLOC_NODE_PARAMS allocation{};
+  std::vector<CUmemAccessDesc> access;  ///< To which allocation's pointer points.
 };
 
 struct CUgraph_st final : hawser::cu::Object {

@@ -112,6 +112,27 @@ CUresult CUDAAPI cuGraphChildGraphNodeGetGraph(CUgraphNode node, CUgraph* child)
   return CUDA_SUCCESS;
 }
 
+CUresult CUDAAPI cuGraphMemAllocNodeGetParams(CUgraphNode node, CUDA_MEM_ALLOC_NODE_PARAMS* params) {
+  if (const CUresult error = Check(node); error != CUDA_SUCCESS) return error;
+  if (const CUresult error = CheckKind(node, CU_GRAPH_NODE_TYPE_MEM_ALLOC); error != CUDA_SUCCESS) return error;
+  if (params == nullptr) return CUDA_ERROR_INVALID_VALUE;
+  if (!node->own) {
+    cuda::DescribeNode message;
+    message.node = node->id;
+    Answer<cuda::NodeReply> answer;
+    if (const CUresult error = answer.Ask(Client::Get().session(), message); error != CUDA_SUCCESS) return error;
+    CUDA_MEM_ALLOC_NODE_PARAMS& allocation = node->allocation;
+    allocation = {};
+    allocation.poolProps.allocType = CU_MEM_ALLOCATION_TYPE_PINNED;
+    allocation.poolProps.location.type = CU_MEM_LOCATION_TYPE_DEVICE;
+    allocation.poolProps.location.id = static_cast<int>(answer->parameters.device);
+    allocation.bytesize = answer->parameters.size;
+    allocation.dptr = answer->parameters.address;
+  }
+  *params = node->allocation;
+  return CUDA_SUCCESS;
+}
+
 CUresult CUDAAPI cuGraphMemFreeNodeGetParams(CUgraphNode node, CUdeviceptr* address) {
   if (const CUresult error = Check(node); error != CUDA_SUCCESS) return error;
   if (address == nullptr) return CUDA_ERROR_INVALID_VALUE;

@@ -314,6 +314,13 @@ CUresult CUDAAPI cuGraphAddMemAllocNode(CUgraphNode* result, CUgraph graph, cons
   range.graph = true;
   range.device = params->poolProps.location.id;
   Client::Get().pointers().Add(range);
+  node->own = true;
+  node->allocation = *params;
+  if (params->accessDescs != nullptr) {
+    node->access.assign(params->accessDescs, params->accessDescs + params->accessDescCount);
+  }
+  node->allocation.accessDescs = node->access.data();
+  node->allocation.accessDescCount = node->access.size();
   *result = node;
   return CUDA_SUCCESS;
 }

@@ -84,4 +84,49 @@ CUresult ToWire(const CUlaunchAttribute* attributes, unsigned count, std::vector
   return CUDA_SUCCESS;
 }
 
+CUresult FromWire(const cuda::LaunchAttribute& message, CUlaunchAttributeValue* value) {
+  *value = {};
+  switch (message.id) {
+    case CU_LAUNCH_ATTRIBUTE_ACCESS_POLICY_WINDOW:
+      value->accessPolicyWindow.base_ptr = reinterpret_cast<void*>(message.address);
+      value->accessPolicyWindow.num_bytes = message.number;
+      std::memcpy(&value->accessPolicyWindow.hitRatio, &message.x, sizeof(message.x));
+      value->accessPolicyWindow.hitProp = static_cast<CUaccessProperty>(message.y);
+      value->accessPolicyWindow.missProp = static_cast<CUaccessProperty>(message.z);
+      return CUDA_SUCCESS;
+    case CU_LAUNCH_ATTRIBUTE_COOPERATIVE:
+      value->cooperative = static_cast<int>(message.number);
+      return CUDA_SUCCESS;
+    case CU_LAUNCH_ATTRIBUTE_SYNCHRONIZATION_POLICY:
+      value->syncPolicy = static_cast<CUsynchronizationPolicy>(message.number);
+      return CUDA_SUCCESS;
+    case CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION:
+      value->clusterDim.x = message.x;
+      value->clusterDim.y = message.y;
+      value->clusterDim.z = message.z;
+      return CUDA_SUCCESS;
+    case CU_LAUNCH_ATTRIBUTE_CLUSTER_SCHEDULING_POLICY_PREFERENCE:
+      value->clusterSchedulingPolicyPreference = static_cast<CUclusterSchedulingPolicy>(message.number);
+      return CUDA_SUCCESS;
+    case CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION:
+      value->programmaticStreamSerializationAllowed = static_cast<int>(message.number);
+      return CUDA_SUCCESS;
+    case CU_LAUNCH_ATTRIBUTE_PRIORITY:
+      value->priority = static_cast<int>(message.number);
+      return CUDA_SUCCESS;
+    case CU_LAUNCH_ATTRIBUTE_MEM_SYNC_DOMAIN_MAP:
+      value->memSyncDomainMap.default_ = static_cast<unsigned char>(message.x);
+      value->memSyncDomainMap.remote = static_cast<unsigned char>(message.y);
+      return CUDA_SUCCESS;
+    case CU_LAUNCH_ATTRIBUTE_MEM_SYNC_DOMAIN:
+      value->memSyncDomain = static_cast<CUlaunchMemSyncDomain>(message.number);
+      return CUDA_SUCCESS;
+    case CU_LAUNCH_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT:
+      value->sharedMemCarveout = static_cast<unsigned>(message.number);
+      return CUDA_SUCCESS;
+    default:
+      return CUDA_ERROR_NOT_SUPPORTED;
+  }
+}
+
 }  // namespace hawser::cu

@@ -14,6 +14,9 @@ namespace hawser::cu {
 CUresult ToWire(const CUlaunchAttribute& attribute, cuda::LaunchAttribute* message);
 CUresult ToWire(const CUlaunchAttribute* attributes, unsigned count, std::vector<cuda::LaunchAttribute>* messages);
 
+/// What a node of a graph answers. CUDA_ERROR_NOT_SUPPORTED for an attribute that nodes do not have here.
+CUresult FromWire(const cuda::LaunchAttribute& message, CUlaunchAttributeValue* value);
+
 }  // namespace hawser::cu
 
 #endif  // HAWSER_INTERPOSER_CUDA_LAUNCH_ATTRIBUTES_H_

@@ -63,6 +63,20 @@ CUresult SetEventInExecutable(CUgraphExec executable, CUgraphNode node, CUevent 
   return SetExecutableNode(executable, node, std::move(work));
 }
 
+/// Whether kernel nodes have it. All but "cooperative" change nothing here, and read as nought.
+bool HasAttribute(CUkernelNodeAttrID attribute) {
+  switch (attribute) {
+    case CU_LAUNCH_ATTRIBUTE_COOPERATIVE:
+    case CU_LAUNCH_ATTRIBUTE_ACCESS_POLICY_WINDOW:
+    case CU_LAUNCH_ATTRIBUTE_PRIORITY:
+    case CU_LAUNCH_ATTRIBUTE_MEM_SYNC_DOMAIN_MAP:
+    case CU_LAUNCH_ATTRIBUTE_MEM_SYNC_DOMAIN:
+      return true;
+    default:
+      return false;
+  }
+}
+
 CUresult AddConditional(CUgraphNode* to, CUgraph handle, const CUgraphNode* before, size_t count,
                         CUDA_CONDITIONAL_NODE_PARAMS* params) {
   GraphPtr graph;
@@ -138,6 +152,7 @@ CUresult CUDAAPI cuGraphKernelNodeGetAttribute(CUgraphNode handle, CUkernelNodeA
   KernelWork* work = nullptr;
   HAWSER_TRY(GetWork(handle, &node, &work));
   if (value == nullptr) return CUDA_ERROR_INVALID_VALUE;
+  if (!HasAttribute(attribute)) return CUDA_ERROR_INVALID_VALUE;
   *value = {};
   if (attribute == CU_LAUNCH_ATTRIBUTE_COOPERATIVE) value->cooperative = work->cooperative ? 1 : 0;
   return CUDA_SUCCESS;
@@ -149,18 +164,9 @@ CUresult CUDAAPI cuGraphKernelNodeSetAttribute(CUgraphNode handle, CUkernelNodeA
   KernelWork* work = nullptr;
   HAWSER_TRY(GetWork(handle, &node, &work));
   if (value == nullptr) return CUDA_ERROR_INVALID_VALUE;
-  switch (attribute) {
-    case CU_LAUNCH_ATTRIBUTE_COOPERATIVE:
-      work->cooperative = value->cooperative != 0;
-      return CUDA_SUCCESS;
-    case CU_LAUNCH_ATTRIBUTE_ACCESS_POLICY_WINDOW:
-    case CU_LAUNCH_ATTRIBUTE_PRIORITY:
-    case CU_LAUNCH_ATTRIBUTE_MEM_SYNC_DOMAIN_MAP:
-    case CU_LAUNCH_ATTRIBUTE_MEM_SYNC_DOMAIN:
-      return CUDA_SUCCESS;
-    default:
-      return CUDA_ERROR_INVALID_VALUE;
-  }
+  if (!HasAttribute(attribute)) return CUDA_ERROR_INVALID_VALUE;
+  if (attribute == CU_LAUNCH_ATTRIBUTE_COOPERATIVE) work->cooperative = value->cooperative != 0;
+  return CUDA_SUCCESS;
 }
 
 CUresult CUDAAPI cuGraphKernelNodeCopyAttributes(CUgraphNode to, CUgraphNode from) {

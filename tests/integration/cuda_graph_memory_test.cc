@@ -128,5 +128,53 @@ TEST_F(CudaGraphMemory, WhatACaptureAllocatesIsTheGraphs) {
   }
 }
 
+TEST_F(CudaGraphMemory, NodesSayWhatTheyAllocate) {
+  CUgraph graph = nullptr;
+  HAWSER_CU(cuGraphCreate(&graph, 0));
+  CUmemAccessDesc access{{CU_MEM_LOCATION_TYPE_DEVICE, {0}}, CU_MEM_ACCESS_FLAGS_PROT_READWRITE};
+  CUDA_MEM_ALLOC_NODE_PARAMS given{};
+  given.poolProps.allocType = CU_MEM_ALLOCATION_TYPE_PINNED;
+  given.poolProps.location = {CU_MEM_LOCATION_TYPE_DEVICE, {0}};
+  given.accessDescs = &access;
+  given.accessDescCount = 1;
+  given.bytesize = 12345;
+  CUgraphNode allocation = nullptr, empty = nullptr;
+  HAWSER_CU(cuGraphAddMemAllocNode(&allocation, graph, nullptr, 0, &given));
+  CUDA_MEM_ALLOC_NODE_PARAMS said{};
+  HAWSER_CU(cuGraphMemAllocNodeGetParams(allocation, &said));
+  EXPECT_EQ(said.bytesize, 12345u);
+  EXPECT_EQ(said.dptr, given.dptr);
+  EXPECT_EQ(said.poolProps.allocType, CU_MEM_ALLOCATION_TYPE_PINNED);
+  EXPECT_EQ(said.poolProps.location.type, CU_MEM_LOCATION_TYPE_DEVICE);
+  EXPECT_EQ(said.poolProps.location.id, 0);
+  EXPECT_EQ(cuGraphMemAllocNodeGetParams(allocation, nullptr), CUDA_ERROR_INVALID_VALUE);
+  HAWSER_CU(cuGraphAddEmptyNode(&empty, graph, nullptr, 0));
+  EXPECT_EQ(cuGraphMemAllocNodeGetParams(empty, &said), CUDA_ERROR_INVALID_VALUE);
+  HAWSER_CU(cuGraphDestroy(graph));
+}
+
+TEST_F(CudaGraphMemory, CapturedNodesSayWhatTheyAllocate) {
+  CUgraph graph = nullptr;
+  CUdeviceptr memory = 0;
+  HAWSER_CU(cuStreamBeginCapture(stream_, CU_STREAM_CAPTURE_MODE_GLOBAL));
+  HAWSER_CU(cuMemAllocAsync(&memory, kCount * 4, stream_));
+  HAWSER_CU(cuMemFreeAsync(memory, stream_));
+  HAWSER_CU(cuStreamEndCapture(stream_, &graph));
+  CUgraphNode root = nullptr, end = nullptr;
+  size_t count = 1;
+  HAWSER_CU(cuGraphGetRootNodes(graph, &root, &count));
+  ASSERT_EQ(count, 1u);
+  CUDA_MEM_ALLOC_NODE_PARAMS said{};
+  HAWSER_CU(cuGraphMemAllocNodeGetParams(root, &said));
+  EXPECT_EQ(said.dptr, memory);
+  EXPECT_GE(said.bytesize, kCount * 4);
+  EXPECT_EQ(said.poolProps.location.type, CU_MEM_LOCATION_TYPE_DEVICE);
+  EXPECT_EQ(said.poolProps.location.id, 0);
+  HAWSER_CU(cuGraphNodeGetDependentNodes(root, &end, nullptr, &count));
+  ASSERT_EQ(count, 1u);
+  EXPECT_EQ(cuGraphMemAllocNodeGetParams(end, &said), CUDA_ERROR_INVALID_VALUE) << "it frees";
+  HAWSER_CU(cuGraphDestroy(graph));
+}
+
 }  // namespace
 }  // namespace hawser

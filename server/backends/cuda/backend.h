@@ -176,6 +176,9 @@ class CudaBackend final : public cuda::Handler, public SessionBackend {
   int32_t SetDependencies(const cuda::Call& call, const cuda::SetDependencies& message) override;
   int32_t GetNodes(const cuda::Call& call, const cuda::GetNodes& message) override;
   int32_t DescribeNode(const cuda::Call& call, const cuda::DescribeNode& message) override;
+  int32_t SetNodeAttribute(const cuda::Call& call, const cuda::SetNodeAttribute& message) override;
+  int32_t GetNodeAttribute(const cuda::Call& call, const cuda::GetNodeAttribute& message) override;
+  int32_t CopyNodeAttributes(const cuda::Call& call, const cuda::CopyNodeAttributes& message) override;
   int32_t DrawGraph(const cuda::Call& call, const cuda::DrawGraph& message) override;
   int32_t FindNodeInClone(const cuda::Call& call, const cuda::FindNodeInClone& message) override;
   int32_t InstantiateGraph(const cuda::Call& call, const cuda::InstantiateGraph& message) override;
@@ -429,11 +432,14 @@ class CudaBackend final : public cuda::Handler, public SessionBackend {
   /// The answer to WatchStream and WatchEvent; a notice when the answer was given before.
   int32_t AnswerWatch(const cuda::Call& call, bool answered, wire::Id object, uint64_t ticket, int32_t status);
 
-  // ------------------------------------------------------------------ graphs (graphs.cc)
+  // ------------------------------------------------------------------ graphs (graphs.cc, node_attributes.cc)
   wire::Id NameNode(wire::Id graph, CUgraphNode node, const wire::ArrayView<wire::Id>& names, size_t* used);
   int32_t UseNodes(const wire::ArrayView<wire::Id>& ids, std::vector<CUgraphNode>* nodes);
   int32_t AddNativeNode(const cuda::AddNode& message, CUgraph graph, const std::vector<CUgraphNode>& dependencies,
                         CUgraphNode* node);
+  /// Null, and `status` says why, for what is not a kernel's node.
+  const Node* UseKernelNode(wire::Id id, int32_t* status);
+  int32_t SetNativeAttribute(CUgraphNode node, const cuda::LaunchAttribute& attribute);
   /// Takes away the names of a graph's nodes and of all that is in them, and of the conditions made for it.
   void EndNodes(wire::Id graph);
   void EndInnerGraphs(const Node& node);

@@ -179,6 +179,8 @@
   X(cuGraphKernelNodeGetParams)         \
   X(cuGraphKernelNodeSetParams)         \
   X(cuGraphKernelNodeSetAttribute)      \
+  X(cuGraphKernelNodeGetAttribute)      \
+  X(cuGraphKernelNodeCopyAttributes)    \
   X(cuGraphMemcpyNodeGetParams)         \
   X(cuGraphMemcpyNodeSetParams)         \
   X(cuGraphMemsetNodeGetParams)         \

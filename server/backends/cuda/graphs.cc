@@ -167,13 +167,7 @@ int32_t CudaBackend::AddNativeNode(const cuda::AddNode& message, CUgraph graph,
       status = driver_.cuGraphAddKernelNode(node, graph, before, count, &kernel.native);
       if (status != 0) return status;
       from.attributes.ForEach([&](const cuda::LaunchAttribute& attribute) {
-        CUlaunchAttribute native{};
-        if (status == 0) status = FillAttribute(attribute, &native);
-        if (status == 0) {
-          status = driver_.cuGraphKernelNodeSetAttribute == nullptr
-                       ? kNotSupported
-                       : driver_.cuGraphKernelNodeSetAttribute(*node, native.id, &native.value);
-        }
+        if (status == 0) status = SetNativeAttribute(*node, attribute);
       });
       return status;
     }
@@ -498,6 +492,8 @@ int32_t CudaBackend::DescribeNode(const cuda::Call& call, const cuda::DescribeNo
         reply.status = driver_.cuGraphMemAllocNodeGetParams(node->native, &native);
         to.address = native.dptr;
         to.size = native.bytesize;
+        const auto device = std::find(devices_.begin(), devices_.end(), native.poolProps.location.id);
+        if (device != devices_.end()) to.device = static_cast<uint32_t>(device - devices_.begin());
         break;
       }
       case CU_GRAPH_NODE_TYPE_MEM_FREE: {

@@ -94,6 +94,17 @@ void Explicit(int* data) {
   EXPECT(seen.func == kernel.func);
   EXPECT(seen.blockDim.x == kCount);
 
+  cudaLaunchAttributeValue attribute = {};
+  OK(cudaGraphKernelNodeGetAttribute(kernel_node, cudaLaunchAttributeCooperative, &attribute));
+  EXPECT(attribute.cooperative == 0);
+  attribute.cooperative = 1;
+  OK(cudaGraphKernelNodeSetAttribute(kernel_node, cudaLaunchAttributeCooperative, &attribute));
+  attribute = {};
+  OK(cudaGraphKernelNodeGetAttribute(kernel_node, cudaLaunchAttributeCooperative, &attribute));
+  EXPECT(attribute.cooperative == 1);
+  OK(cudaGraphKernelNodeCopyAttributes(kernel_node, kernel_node));
+  EXPECT(cudaGraphKernelNodeSetAttribute(fill_node, cudaLaunchAttributeCooperative, &attribute) != cudaSuccess);
+
   cudaGraph_t clone;
   OK(cudaGraphClone(&clone, graph));
   cudaGraphExec_t exec;
@@ -131,11 +142,28 @@ void Explicit(int* data) {
   OK(cudaGraphDestroy(graph));
 }
 
+void Allocating() {
+  cudaGraph_t graph;
+  OK(cudaGraphCreate(&graph, 0));
+  cudaMemAllocNodeParams given = {};
+  given.poolProps.allocType = cudaMemAllocationTypePinned;
+  given.poolProps.location.type = cudaMemLocationTypeDevice;
+  given.bytesize = kBytes;
+  cudaGraphNode_t node;
+  OK(cudaGraphAddMemAllocNode(&node, graph, nullptr, 0, &given));
+  cudaMemAllocNodeParams seen = {};
+  OK(cudaGraphMemAllocNodeGetParams(node, &seen));
+  EXPECT(seen.bytesize == kBytes);
+  EXPECT(seen.dptr == given.dptr);
+  OK(cudaGraphDestroy(graph));
+}
+
 int main() {
   int* data = nullptr;
   OK(cudaMalloc(&data, kBytes));
   Captured(data);
   Explicit(data);
+  Allocating();
   OK(cudaFree(data));
   return Done();
 }

@@ -16,7 +16,10 @@ struct FakeGraphs {
   std::set<CUgraph> graphs;     ///< With the bodies of nodes.
   std::set<CUgraphNode> nodes;  ///< Conditional ones.
   std::map<CUgraphNode, std::vector<CUgraph>> bodies;
-  std::vector<CUgraph> handed;  ///< What the caller's array points to.
+  std::vector<CUgraph> handed;                                              ///< What the caller's array points to.
+  CUgraphNodeType type = CU_GRAPH_NODE_TYPE_KERNEL;                         ///< Of every node.
+  std::map<CUgraphNode, std::map<int, CUlaunchAttributeValue>> attributes;  ///< As they were set.
+  int asked = 0;  ///< How often something was asked about attributes.
   uint64_t last = 0;
 
   template <typename Handle>
@@ -59,6 +62,37 @@ void AddTo(DriverTable* table) {
   table->cuGraphDestroyNode = [](CUgraphNode node) {
     g_graphs->EndBodies(node);
     return g_graphs->nodes.erase(node) != 0 ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+  };
+  table->cuGraphAddEmptyNode = [](CUgraphNode* node, CUgraph, const CUgraphNode*, size_t) {
+    *node = g_graphs->Next<CUgraphNode>();
+    g_graphs->nodes.insert(*node);
+    return CUDA_SUCCESS;
+  };
+  table->cuGraphNodeGetType = [](CUgraphNode, CUgraphNodeType* type) {
+    *type = g_graphs->type;
+    return CUDA_SUCCESS;
+  };
+  table->cuGraphMemAllocNodeGetParams = [](CUgraphNode, CUDA_MEM_ALLOC_NODE_PARAMS* params) {
+    params->poolProps.location = {CU_MEM_LOCATION_TYPE_DEVICE, {0}};
+    params->bytesize = 4711;
+    params->dptr = 0xabc0000;
+    return CUDA_SUCCESS;
+  };
+  table->cuGraphKernelNodeSetAttribute = [](CUgraphNode node, CUkernelNodeAttrID id,
+                                            const CUkernelNodeAttrValue* value) {
+    ++g_graphs->asked;
+    g_graphs->attributes[node][id] = *value;
+    return CUDA_SUCCESS;
+  };
+  table->cuGraphKernelNodeGetAttribute = [](CUgraphNode node, CUkernelNodeAttrID id, CUkernelNodeAttrValue* value) {
+    ++g_graphs->asked;
+    *value = g_graphs->attributes[node][id];
+    return CUDA_SUCCESS;
+  };
+  table->cuGraphKernelNodeCopyAttributes = [](CUgraphNode to, CUgraphNode from) {
+    ++g_graphs->asked;
+    g_graphs->attributes[to] = g_graphs->attributes[from];
+    return CUDA_SUCCESS;
   };
   table->cuGraphDebugDotPrint = [](CUgraph graph, const char* path, unsigned flags) {
     const std::unique_ptr<std::FILE, int (*)(std::FILE*)> file(std::fopen(path, "w"), &std::fclose);
@@ -113,6 +147,32 @@ class Graphs : public ::testing::Test {
     return add;
   }
   int32_t Add(const cuda::AddConditionalNode& add) { return session_->Ask<cuda::Status>(add)->status; }
+  wire::Id NewNode() {
+    cuda::AddNode add;
+    add.node = session_->NewId(cuda::Handle::kNode);
+    add.graph = graph_;
+    add.parameters.kind = CU_GRAPH_NODE_TYPE_EMPTY;
+    EXPECT_EQ(session_->Ask<cuda::Status>(add)->status, 0);
+    return add.node;
+  }
+  int32_t Set(wire::Id node, const cuda::LaunchAttribute& attribute) {
+    cuda::SetNodeAttribute set;
+    set.node = node;
+    set.attribute = attribute;
+    return session_->Ask<cuda::Status>(set)->status;
+  }
+  cuda::NodeAttribute Attribute(wire::Id node, uint32_t id) {
+    cuda::GetNodeAttribute get;
+    get.node = node;
+    get.id = id;
+    return session_->Ask<cuda::NodeAttribute>(get).message;
+  }
+  int32_t Copy(wire::Id to, wire::Id from) {
+    cuda::CopyNodeAttributes copy;
+    copy.to = to;
+    copy.from = from;
+    return session_->Ask<cuda::Status>(copy)->status;
+  }
   int32_t Release(wire::Id object) {
     cuda::Release release;
     release.object = object;
@@ -215,6 +275,110 @@ TEST_F(Graphs, BodiesInBodiesEndSomewhere) {
   }
   EXPECT_GT(depth, 100);
   EXPECT_LT(depth, 1000);
+}
+
+TEST_F(Graphs, NodesHaveAttributes) {
+  const wire::Id node = NewNode();
+  const wire::Id other = NewNode();
+  cuda::LaunchAttribute cooperative;
+  cooperative.id = CU_LAUNCH_ATTRIBUTE_COOPERATIVE;
+  cooperative.number = 1;
+  EXPECT_EQ(Set(node, cooperative), 0);
+  cuda::LaunchAttribute priority;
+  priority.id = CU_LAUNCH_ATTRIBUTE_PRIORITY;
+  priority.number = static_cast<uint64_t>(int64_t{-3});
+  EXPECT_EQ(Set(node, priority), 0);
+  cuda::LaunchAttribute window;
+  window.id = CU_LAUNCH_ATTRIBUTE_ACCESS_POLICY_WINDOW;
+  window.address = session_->NewMemory(context_, 4096) + 1024;
+  window.number = 2048;
+  window.x = 0x3f000000;  // 0.5
+  window.y = CU_ACCESS_PROPERTY_PERSISTING;
+  window.z = CU_ACCESS_PROPERTY_STREAMING;
+  EXPECT_EQ(Set(node, window), 0);
+  EXPECT_EQ(Attribute(other, CU_LAUNCH_ATTRIBUTE_COOPERATIVE).attribute.number, 0u);
+  EXPECT_EQ(Copy(other, node), 0);
+  for (const wire::Id id : {node, other}) {
+    EXPECT_EQ(Attribute(id, CU_LAUNCH_ATTRIBUTE_COOPERATIVE).attribute.number, 1u);
+    EXPECT_EQ(Attribute(id, CU_LAUNCH_ATTRIBUTE_PRIORITY).attribute.number, priority.number);
+    const cuda::NodeAttribute same = Attribute(id, CU_LAUNCH_ATTRIBUTE_ACCESS_POLICY_WINDOW);
+    EXPECT_EQ(same.status, 0);
+    EXPECT_EQ(same.attribute.id, window.id);
+    EXPECT_EQ(same.attribute.address, window.address);
+    EXPECT_EQ(same.attribute.number, window.number);
+    EXPECT_EQ(same.attribute.x, window.x);
+    EXPECT_EQ(same.attribute.y, window.y);
+    EXPECT_EQ(same.attribute.z, window.z);
+  }
+}
+
+TEST_F(Graphs, AttributesThatNodesMayNotHaveAreRefused) {
+  const wire::Id node = NewNode();
+  cuda::LaunchAttribute attribute;
+  // Memory of others, and windows that go on too long.
+  attribute.id = CU_LAUNCH_ATTRIBUTE_ACCESS_POLICY_WINDOW;
+  attribute.address = session_->NewMemory(context_, 4096);
+  for (const uint64_t size : {uint64_t{1} << 40, ~uint64_t{0}}) {
+    attribute.number = size;
+    EXPECT_EQ(Set(node, attribute), CUDA_ERROR_INVALID_VALUE);
+  }
+  attribute.address = 0x1234;
+  attribute.number = 16;
+  EXPECT_EQ(Set(node, attribute), CUDA_ERROR_INVALID_VALUE);
+  // Those that nobody knows.
+  for (const uint32_t id : {0u, 1000u, ~0u}) {
+    attribute = {};
+    attribute.id = id;
+    EXPECT_EQ(Set(node, attribute), CUDA_ERROR_NOT_SUPPORTED);
+    EXPECT_EQ(Attribute(node, id).status, CUDA_ERROR_NOT_SUPPORTED);
+  }
+  // A node would outlive the event.
+  cuda::CreateEvent event;
+  event.event = session_->NewId(cuda::Handle::kEvent);
+  event.context = context_;
+  EXPECT_EQ(session_->Do(event), 0);
+  for (const uint32_t id :
+       {uint32_t{CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_EVENT}, uint32_t{CU_LAUNCH_ATTRIBUTE_LAUNCH_COMPLETION_EVENT}}) {
+    attribute = {};
+    attribute.id = id;
+    attribute.event = event.event;
+    EXPECT_EQ(Set(node, attribute), CUDA_ERROR_INVALID_VALUE);
+    EXPECT_EQ(Attribute(node, id).status, CUDA_ERROR_NOT_SUPPORTED);
+  }
+  EXPECT_EQ(fake_.asked, 0) << "the driver was not asked";
+}
+
+TEST_F(Graphs, OnlyKernelNodesHaveAttributes) {
+  const wire::Id node = NewNode();
+  const wire::Id nobody = session_->NewId(cuda::Handle::kNode);
+  cuda::LaunchAttribute cooperative;
+  cooperative.id = CU_LAUNCH_ATTRIBUTE_COOPERATIVE;
+  EXPECT_NE(Set(nobody, cooperative), 0);
+  EXPECT_NE(Attribute(nobody, cooperative.id).status, 0);
+  EXPECT_NE(Copy(node, nobody), 0);
+  EXPECT_NE(Copy(nobody, node), 0);
+  fake_.type = CU_GRAPH_NODE_TYPE_MEMSET;
+  EXPECT_EQ(Set(node, cooperative), CUDA_ERROR_INVALID_VALUE);
+  EXPECT_EQ(Attribute(node, cooperative.id).status, CUDA_ERROR_INVALID_VALUE);
+  EXPECT_EQ(Copy(node, node), CUDA_ERROR_INVALID_VALUE);
+  EXPECT_EQ(fake_.asked, 0) << "the driver was not asked";
+  cuda::CopyNodeAttributes copy;
+  copy.to = node;
+  copy.from = graph_;
+  (void)session_->Do(copy);
+  EXPECT_TRUE(session_->last().malformed);
+}
+
+TEST_F(Graphs, AnAllocationsNodeSaysWhatItAllocates) {
+  fake_.type = CU_GRAPH_NODE_TYPE_MEM_ALLOC;
+  cuda::DescribeNode describe;
+  describe.node = NewNode();
+  const auto reply = session_->Ask<cuda::NodeReply>(describe);
+  EXPECT_EQ(reply->status, 0);
+  EXPECT_EQ(reply->parameters.kind, uint32_t{CU_GRAPH_NODE_TYPE_MEM_ALLOC});
+  EXPECT_EQ(reply->parameters.size, 4711u);
+  EXPECT_EQ(reply->parameters.address, 0xabc0000u);
+  EXPECT_EQ(reply->parameters.device, 0u);
 }
 
 TEST_F(Graphs, ADrawingIsAText) {
