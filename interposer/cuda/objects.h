@@ -50,6 +50,8 @@ struct ModuleBase : Object {
   std::map<std::string, struct FunctionBase*, std::less<>> functions;  ///< Handles given out.
 };
 
+struct OlderLaunch;
+
 /// What CUfunction and CUkernel share: both are accepted wherever one of them is.
 struct FunctionBase : Object {
   using Object::Object;
@@ -62,6 +64,7 @@ struct FunctionBase : Object {
   uint32_t parameter_bytes = 0;
   std::array<std::atomic<int32_t>, 32> attributes{};
   uint32_t attribute_count = 0;
+  std::shared_ptr<OlderLaunch> older;  ///< What cuFuncSetBlockShape and its kin said (older_launch_entries.cc).
 };
 
 }  // namespace hawser::cu
