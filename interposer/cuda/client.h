@@ -16,6 +16,7 @@
 #include "interposer/cuda/objects.h"
 #include "interposer/cuda/pointer_map.h"
 #include "proto/cuda/messages.h"
+#include "proto/cuda_api/range_hints.h"
 
 namespace hawser::cu {
 
@@ -62,6 +63,7 @@ class Client {
   }
   guest::Session* session() const { return session_; }
   PointerMap& pointers() { return pointers_; }
+  cuda_api::RangeHints& hints() { return hints_; }  ///< About managed memory.
 
   size_t device_count() const { return devices_.size(); }
   /// Null: no such device.
@@ -114,6 +116,7 @@ class Client {
   std::vector<Device*> devices_;
   std::vector<std::pair<uint64_t, uint64_t>> kept_;  ///< Address, size.
   PointerMap pointers_;
+  cuda_api::RangeHints hints_;
   uint64_t heap_address_ = 0;
   bool memory_in_heap_ = false;
   std::atomic<uint64_t> numbers_{0};

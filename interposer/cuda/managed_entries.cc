@@ -8,11 +8,21 @@ using namespace hawser::cu;  // NOLINT(google-build-using-namespace)
 
 namespace {
 
-/// Managed memory of this process lies in the heap, which is everywhere at once: hints about it change nothing.
-CUresult CheckManaged(CUdeviceptr address, size_t size) {
+using cuda_api::RangeHints;
+
+/// Managed memory of this process lies in the heap or is mirrored: hints about it change nothing, but are remembered.
+/// `hints`: whether there are any, as there are not for host memory.
+CUresult FindManaged(CUdeviceptr address, size_t size, RangeHints::Range* hinted, bool* hints) {
   const auto range = Client::Get().pointers().Find(address);
   if (!range || size == 0 || size > range->begin + range->size - address) return CUDA_ERROR_INVALID_VALUE;
-  return range->kind == PointerKind::kManaged || range->is_host() ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+  *hinted = {address, size, range->begin, range->begin + range->size};
+  *hints = range->is_managed();
+  return range->is_managed() || range->is_host() ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+}
+
+CUresult CheckDevice(const CUmemLocation& location) {
+  const bool device = location.type == CU_MEM_LOCATION_TYPE_DEVICE;
+  return device && Client::Get().device(location.id) == nullptr ? CUDA_ERROR_INVALID_DEVICE : CUDA_SUCCESS;
 }
 
 }  // namespace
@@ -22,29 +32,53 @@ CUresult CUDAAPI cuMemPrefetchAsync_v2(CUdeviceptr address, size_t size, CUmemLo
   StreamCommand command;
   if (const CUresult error = command.Begin(handle); error != CUDA_SUCCESS) return error;
   if (flags != 0) return CUDA_ERROR_INVALID_VALUE;
-  if (location.type == CU_MEM_LOCATION_TYPE_DEVICE && Client::Get().device(location.id) == nullptr) {
-    return CUDA_ERROR_INVALID_DEVICE;
-  }
-  return CheckManaged(address, size);
+  if (const CUresult error = CheckDevice(location); error != CUDA_SUCCESS) return error;
+  RangeHints::Range range;
+  bool hints = false;
+  if (const CUresult error = FindManaged(address, size, &range, &hints); error != CUDA_SUCCESS) return error;
+  if (hints) Client::Get().hints().Prefetch(range, location);
+  return CUDA_SUCCESS;
 }
 
 CUresult CUDAAPI cuMemPrefetchAsync(CUdeviceptr address, size_t size, CUdevice device, CUstream stream) {
-  CUmemLocation location{};
-  location.type = device == CU_DEVICE_CPU ? CU_MEM_LOCATION_TYPE_HOST : CU_MEM_LOCATION_TYPE_DEVICE;
-  location.id = device == CU_DEVICE_CPU ? 0 : device;
-  return cuMemPrefetchAsync_v2(address, size, location, 0, stream);
+  return cuMemPrefetchAsync_v2(address, size, cuda_api::LocationOf(device), 0, stream);
 }
 
-CUresult CUDAAPI cuMemAdvise_v2(CUdeviceptr address, size_t size, CUmem_advise advice, CUmemLocation) {
+CUresult CUDAAPI cuMemAdvise_v2(CUdeviceptr address, size_t size, CUmem_advise advice, CUmemLocation location) {
   if (const CUresult error = Client::Get().Check(); error != CUDA_SUCCESS) return error;
   if (advice < CU_MEM_ADVISE_SET_READ_MOSTLY || advice > CU_MEM_ADVISE_UNSET_ACCESSED_BY) {
     return CUDA_ERROR_INVALID_VALUE;
   }
-  return CheckManaged(address, size);
+  RangeHints::Range range;
+  bool hints = false;
+  if (const CUresult error = FindManaged(address, size, &range, &hints); error != CUDA_SUCCESS) return error;
+  if (RangeHints::NeedsLocation(advice)) {
+    if (const CUresult error = CheckDevice(location); error != CUDA_SUCCESS) return error;
+  }
+  return hints ? Client::Get().hints().Advise(range, advice, location) : CUDA_SUCCESS;
 }
 
-CUresult CUDAAPI cuMemAdvise(CUdeviceptr address, size_t size, CUmem_advise advice, CUdevice) {
-  return cuMemAdvise_v2(address, size, advice, CUmemLocation{});
+CUresult CUDAAPI cuMemAdvise(CUdeviceptr address, size_t size, CUmem_advise advice, CUdevice device) {
+  return cuMemAdvise_v2(address, size, advice, cuda_api::LocationOf(device));
+}
+
+CUresult CUDAAPI cuMemRangeGetAttribute(void* to, size_t bytes, CUmem_range_attribute attribute, CUdeviceptr address,
+                                        size_t size) {
+  if (const CUresult error = Client::Get().Check(); error != CUDA_SUCCESS) return error;
+  RangeHints::Range range;
+  bool hints = false;
+  if (const CUresult error = FindManaged(address, size, &range, &hints); error != CUDA_SUCCESS) return error;
+  return hints ? Client::Get().hints().Get(to, bytes, attribute, range) : CUDA_ERROR_INVALID_VALUE;
+}
+
+CUresult CUDAAPI cuMemRangeGetAttributes(void** to, size_t* bytes, CUmem_range_attribute* attributes, size_t count,
+                                         CUdeviceptr address, size_t size) {
+  if (to == nullptr || bytes == nullptr || attributes == nullptr || count == 0) return CUDA_ERROR_INVALID_VALUE;
+  for (size_t i = 0; i < count; ++i) {
+    const CUresult error = cuMemRangeGetAttribute(to[i], bytes[i], attributes[i], address, size);
+    if (error != CUDA_SUCCESS) return error;
+  }
+  return CUDA_SUCCESS;
 }
 
 CUresult CUDAAPI cuStreamAttachMemAsync(CUstream handle, CUdeviceptr address, size_t size, unsigned int flags) {

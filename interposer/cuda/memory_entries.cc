@@ -124,6 +124,7 @@ CUresult CUDAAPI cuMemFree_v2(CUdeviceptr address) {
       Client::Get().pointers().Remove(address, {PointerKind::kDevice, PointerKind::kPool, PointerKind::kManaged});
   if (!range) return CUDA_ERROR_INVALID_VALUE;
   guest::Session* session = Client::Get().session();
+  if (range->kind == PointerKind::kManaged) Client::Get().hints().Forget(range->begin, range->size);
   if (range->kind == PointerKind::kManaged && range->heap_offset != guest::Session::kNoHeap) {
     // Managed memory in the heap: freeing it waits for what uses it, as a driver does.
     cuda::SynchronizeContext message;
@@ -179,6 +180,7 @@ CUresult CUDAAPI cuMemAllocManaged(CUdeviceptr* result, size_t size, unsigned in
   range.context = context->id.raw();
   range.flags = flags;
   range.heap_offset = offset;
+  client.hints().Forget(range.begin, range.size);  // Of memory that ended with its context.
   client.pointers().Add(range);
   *result = range.begin;
   return CUDA_SUCCESS;

@@ -50,30 +50,11 @@ CUresult RangeAttribute(void* to, size_t bytes, CUmem_range_attribute attribute,
   ContextPtr context;
   HAWSER_TRY(WorkingContext(&context));
   const AllocationPtr allocation = GetDriver()->memory.Find(address);
-  if (to == nullptr || allocation == nullptr || allocation->kind != MemoryKind::kManaged ||
-      !GetDriver()->memory.Covers(address, size)) {
+  if (allocation == nullptr || allocation->kind != MemoryKind::kManaged || size == 0 ||
+      size > allocation->end() - address) {
     return CUDA_ERROR_INVALID_VALUE;
   }
-  int value = 0;
-  switch (attribute) {
-    case CU_MEM_RANGE_ATTRIBUTE_READ_MOSTLY:
-      break;
-    case CU_MEM_RANGE_ATTRIBUTE_PREFERRED_LOCATION:
-    case CU_MEM_RANGE_ATTRIBUTE_LAST_PREFETCH_LOCATION:
-      value = CU_DEVICE_INVALID;  // One memory: advice and prefetching leave no trace.
-      break;
-    case CU_MEM_RANGE_ATTRIBUTE_ACCESSED_BY: {
-      if (bytes == 0 || bytes % sizeof(int) != 0) return CUDA_ERROR_INVALID_VALUE;
-      auto* const list = static_cast<int*>(to);
-      std::fill_n(list, bytes / sizeof(int), static_cast<int>(CU_DEVICE_INVALID));
-      return CUDA_SUCCESS;
-    }
-    default:
-      return CUDA_ERROR_INVALID_VALUE;
-  }
-  if (bytes != sizeof(value)) return CUDA_ERROR_INVALID_VALUE;
-  std::memcpy(to, &value, sizeof(value));
-  return CUDA_SUCCESS;
+  return allocation->hints.Get(to, bytes, attribute, {address, size, allocation->begin, allocation->end()});
 }
 
 }  // namespace

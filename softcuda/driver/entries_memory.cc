@@ -13,6 +13,16 @@ namespace {
 
 constexpr size_t kPitchAlignment = 512;
 
+CUresult CheckDevice(const CUmemLocation& location) {
+  Device* device = nullptr;
+  return location.type == CU_MEM_LOCATION_TYPE_DEVICE ? GetDevice(location.id, &device) : CUDA_SUCCESS;
+}
+
+/// Whether hints about the range are remembered: it is managed memory, and of one allocation.
+bool TakesHints(const Allocation& allocation, CUdeviceptr address, size_t bytes) {
+  return allocation.kind == MemoryKind::kManaged && bytes != 0 && bytes <= allocation.end() - address;
+}
+
 CUresult Allocate(CUdeviceptr* to, size_t bytes, MemoryKind kind, unsigned flags) {
   ContextPtr context;
   HAWSER_TRY(WorkingContext(&context));
@@ -296,28 +306,37 @@ CUresult CUDAAPI cuPointerSetAttribute(const void* value, CUpointer_attribute at
   return CUDA_SUCCESS;
 }
 
-CUresult CUDAAPI cuMemAdvise_v2(CUdeviceptr address, size_t bytes, CUmem_advise, CUmemLocation) {
+CUresult CUDAAPI cuMemAdvise_v2(CUdeviceptr address, size_t bytes, CUmem_advise advice, CUmemLocation location) {
   ContextPtr context;
   HAWSER_TRY(WorkingContext(&context));
-  return GetDriver()->memory.Covers(address, bytes) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+  const AllocationPtr allocation = GetDriver()->memory.Find(address);
+  if (allocation == nullptr || !GetDriver()->memory.Covers(address, bytes)) return CUDA_ERROR_INVALID_VALUE;
+  if (hawser::cuda_api::RangeHints::NeedsLocation(advice)) HAWSER_TRY(CheckDevice(location));
+  if (!TakesHints(*allocation, address, bytes)) return CUDA_SUCCESS;
+  return allocation->hints.Advise({address, bytes, allocation->begin, allocation->end()}, advice, location);
 }
 
-CUresult CUDAAPI cuMemAdvise(CUdeviceptr address, size_t bytes, CUmem_advise advice, CUdevice) {
-  return cuMemAdvise_v2(address, bytes, advice, {});
+CUresult CUDAAPI cuMemAdvise(CUdeviceptr address, size_t bytes, CUmem_advise advice, CUdevice device) {
+  return cuMemAdvise_v2(address, bytes, advice, hawser::cuda_api::LocationOf(device));
 }
 
-CUresult CUDAAPI cuMemPrefetchAsync_v2(CUdeviceptr address, size_t bytes, CUmemLocation, unsigned int flags,
+CUresult CUDAAPI cuMemPrefetchAsync_v2(CUdeviceptr address, size_t bytes, CUmemLocation location, unsigned int flags,
                                        CUstream handle) {
   ContextPtr context;
   HAWSER_TRY(WorkingContext(&context));
   StreamPtr stream;
   HAWSER_TRY(GetStream(handle, &stream));
   if (flags != 0 || bytes == 0 || !GetDriver()->memory.Covers(address, bytes)) return CUDA_ERROR_INVALID_VALUE;
+  HAWSER_TRY(CheckDevice(location));
+  const AllocationPtr allocation = GetDriver()->memory.Find(address);
+  if (allocation != nullptr && TakesHints(*allocation, address, bytes)) {
+    allocation->hints.Prefetch({address, bytes, allocation->begin, allocation->end()}, location);
+  }
   return CUDA_SUCCESS;  // It is there already.
 }
 
-CUresult CUDAAPI cuMemPrefetchAsync(CUdeviceptr address, size_t bytes, CUdevice, CUstream stream) {
-  return cuMemPrefetchAsync_v2(address, bytes, {}, 0, stream);
+CUresult CUDAAPI cuMemPrefetchAsync(CUdeviceptr address, size_t bytes, CUdevice device, CUstream stream) {
+  return cuMemPrefetchAsync_v2(address, bytes, hawser::cuda_api::LocationOf(device), 0, stream);
 }
 
 CUresult CUDAAPI cuFlushGPUDirectRDMAWrites(CUflushGPUDirectRDMAWritesTarget, CUflushGPUDirectRDMAWritesScope) {

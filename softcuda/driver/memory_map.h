@@ -14,6 +14,7 @@
 #include <shared_mutex>
 #include <vector>
 
+#include "proto/cuda_api/range_hints.h"
 #include "softcuda/driver/access_table.h"
 #include "softcuda/driver/shared_file.h"
 
@@ -46,7 +47,8 @@ struct Allocation {
   std::atomic<bool> unfreed{false};  ///< Then: launched, and not freed since, in the order of the program's calls.
   uint64_t id = 0;                   ///< CU_POINTER_ATTRIBUTE_BUFFER_ID
   std::atomic<bool> sync_memops{false};
-  SharedFile file;  ///< Valid once it was exported (sharing.h), and guarded like that.
+  cuda_api::RangeHints hints;  ///< kManaged: what the program said about it, which changes nothing here.
+  SharedFile file;             ///< Valid once it was exported (sharing.h), and guarded like that.
 
   uint64_t end() const { return begin + size; }
   bool on_host() const { return kind == MemoryKind::kHost || kind == MemoryKind::kRegistered; }

@@ -51,6 +51,20 @@ int main() {
   OK(cudaStreamSynchronize(stream));
   OK(cudaStreamDestroy(stream));
   OK(cudaFree(plain));
+  // Hints change nothing, but are remembered.
+  cudaMemLocation here = {};
+  here.type = cudaMemLocationTypeDevice;
+  OK(cudaMemAdvise(data, kCount * sizeof(int), cudaMemAdviseSetReadMostly, here));
+  OK(cudaMemAdvise(&g_managed, sizeof(g_managed), cudaMemAdviseSetPreferredLocation, here));
+  OK(cudaMemPrefetchAsync(data, kCount * sizeof(int), here, 0, nullptr));
+  int said = -77;
+  OK(cudaMemRangeGetAttribute(&said, sizeof(said), cudaMemRangeAttributeReadMostly, data, kCount * sizeof(int)));
+  EXPECT(said == 1);
+  OK(cudaMemRangeGetAttribute(&said, sizeof(said), cudaMemRangeAttributePreferredLocation, &g_managed,
+                              sizeof(g_managed)));
+  EXPECT(said == 0);
+  OK(cudaMemRangeGetAttribute(&said, sizeof(said), cudaMemRangeAttributeLastPrefetchLocation, data, sizeof(int)));
+  EXPECT(said == 0);
   const int value = 5;
   OK(cudaMemcpyToSymbol(g_managed, &value, sizeof(value)));
   OK(cudaDeviceSynchronize());
