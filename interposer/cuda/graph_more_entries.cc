@@ -135,6 +135,8 @@ CUresult CUDAAPI cuGraphAddNode_v2(CUgraphNode* node, CUgraph graph, const CUgra
     case CU_GRAPH_NODE_TYPE_MEM_ALLOC: {
       CUDA_MEM_ALLOC_NODE_PARAMS alloc{};
       alloc.poolProps = params->alloc.poolProps;
+      alloc.accessDescs = params->alloc.accessDescs;
+      alloc.accessDescCount = params->alloc.accessDescCount;
       alloc.bytesize = params->alloc.bytesize;
       const CUresult error = cuGraphAddMemAllocNode(node, graph, dependencies, count, &alloc);
       params->alloc.dptr = alloc.dptr;

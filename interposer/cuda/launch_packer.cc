@@ -90,6 +90,7 @@ CUresult ParameterBlock::Pack(const FunctionBase& function, void* const* paramet
     }
   }
   if (size == nullptr || *size > kMaxParameters || (buffer == nullptr && *size != 0)) return CUDA_ERROR_INVALID_VALUE;
+  if (*size < function.parameter_bytes) return CUDA_ERROR_INVALID_VALUE;
   bytes_ = {buffer, *size};
   return CUDA_SUCCESS;
 }

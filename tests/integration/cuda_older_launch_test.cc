@@ -114,6 +114,8 @@ TEST_F(CudaOlderLaunch, ChecksWhatIsSaid) {
   EXPECT_EQ(cuParamSeti(add, 1 << 30, 1), CUDA_ERROR_INVALID_VALUE);
   EXPECT_EQ(cuParamSetv(add, 0, nullptr, 4), CUDA_ERROR_INVALID_VALUE);
   EXPECT_EQ(cuParamSetv(add, 0, &value, 1u << 30), CUDA_ERROR_INVALID_VALUE);
+  HAWSER_CU(cuParamSetSize(add, 8));
+  EXPECT_EQ(cuLaunch(add), CUDA_ERROR_INVALID_VALUE) << "it has more parameters";
   EXPECT_EQ(cuFuncSetBlockShape(nullptr, 1, 1, 1), CUDA_ERROR_INVALID_HANDLE);
   EXPECT_EQ(cuLaunch(nullptr), CUDA_ERROR_INVALID_HANDLE);
 }

@@ -61,9 +61,11 @@ TEST(ParameterBlockTest, RefusesNonsense) {
   const Kernel kernel({0}, {8});
   uint64_t value = 5;
   size_t huge = 1u << 20;
+  size_t little = 7;
   void* parameters[] = {&value};
   void* missing[] = {nullptr};
   void* extra[] = {CU_LAUNCH_PARAM_BUFFER_POINTER, &value, CU_LAUNCH_PARAM_BUFFER_SIZE, &huge, CU_LAUNCH_PARAM_END};
+  void* too_few[] = {CU_LAUNCH_PARAM_BUFFER_POINTER, &value, CU_LAUNCH_PARAM_BUFFER_SIZE, &little, CU_LAUNCH_PARAM_END};
   void* no_size[] = {CU_LAUNCH_PARAM_BUFFER_POINTER, &value, CU_LAUNCH_PARAM_END};
   void* unknown[] = {reinterpret_cast<void*>(uintptr_t{77}), &value, CU_LAUNCH_PARAM_END};
   ParameterBlock block;
@@ -71,6 +73,7 @@ TEST(ParameterBlockTest, RefusesNonsense) {
   EXPECT_EQ(block.Pack(kernel, missing, nullptr), CUDA_ERROR_INVALID_VALUE);
   EXPECT_EQ(block.Pack(kernel, parameters, extra), CUDA_ERROR_INVALID_VALUE);
   EXPECT_EQ(block.Pack(kernel, nullptr, extra), CUDA_ERROR_INVALID_VALUE);
+  EXPECT_EQ(block.Pack(kernel, nullptr, too_few), CUDA_ERROR_INVALID_VALUE);
   EXPECT_EQ(block.Pack(kernel, nullptr, no_size), CUDA_ERROR_INVALID_VALUE);
   EXPECT_EQ(block.Pack(kernel, nullptr, unknown), CUDA_ERROR_INVALID_VALUE);
 }
