@@ -417,7 +417,13 @@ struct FakeCalls {
     return Enqueue(stream, [=] { function(data); });
   }
   static CUresult AddCallback(CUstream stream, CUstreamCallback function, void* data, unsigned) {
-    return Enqueue(stream, [=] { function(stream, Sticky(), data); });
+    // Not through Enqueue(): it is called also when the context has broken.
+    if (Sticky() != CUDA_SUCCESS) return Sticky();
+    Of(stream)->Enqueue([=, before = Before(stream)] {
+      for (const auto& [other, number] : before) other->Await(number);
+      function(stream, Sticky(), data);
+    });
+    return CUDA_SUCCESS;
   }
   static CUresult ErrorName(CUresult result, const char** name) {
     *name = result == CUDA_ERROR_ILLEGAL_ADDRESS ? "CUDA_ERROR_ILLEGAL_ADDRESS" : "CUDA_ERROR_OF_THE_FAKE";
