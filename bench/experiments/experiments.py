@@ -132,7 +132,7 @@ def _thread_split(bench, figure, title, family, mixes):
     repeat = bench.seconds(10, 3)
     report = Report(title, [
         f"Six tenants, {repeat} repeats each, a common start; who is ready goes on until all are; a tenant with short launches was there before, so that nobody begins alone. Four milliseconds, more or less by half, between one's end and the next, for "
-        "what a program does on its own. CV: standard deviation by mean of the runtimes, each by the mean of its kind. max/min: of one kind.",
+        "what a program does on its own. CV: standard deviation by mean of the runtimes, each by the mean of its kind. max/min: of one kind. FIFO runs before and after the others; its mean is that of both.",
     ], ("tasks", "policy", "CV", "max/min", "mean", "mean by FIFO's"))
     sizes = bench.sizes[family] if bench.quick else LONG[bench.stage.device][family]
     if not bench.quick:
@@ -140,8 +140,9 @@ def _thread_split(bench, figure, title, family, mixes):
                            "in turns they always have all beside them. Over ten rounds that alone is a mean of 4.3 % above FIFO's.")
     for mix in mixes:
         label = " and ".join(mix)
-        groups, fifo = [], None
-        for policy in ("fifo", "split", "fair"):
+        groups, rows, fifo = [], [], []
+        # FIFO before and after: the machine changes its speed from minute to minute.
+        for policy in ("fifo", "split", "fair", "fifo") if not bench.quick else ("fifo", "split", "fair"):
             tenants = _six(mix, sizes, repeat)
             # Who is alone runs whole kernels: somebody with short ones is there before, so that none of the six is.
             settings = {"slice_us": LONG_SLICE_US} if policy != "fifo" and not bench.quick else None
@@ -150,17 +151,19 @@ def _thread_split(bench, figure, title, family, mixes):
             for tenant in tenants:
                 classes.setdefault(tenant.kind, []).extend(result.lengths(tenant.name)[:repeat])
             cv, worst, mean = measures.variation(classes), measures.worst_ratio(classes), measures.overall_mean(classes)
-            fifo = (cv, mean) if fifo is None else fifo
-            report.rows.append((label, policy, _percent(cv), f"{worst:.2f}",
-                                ", ".join(f"{kind}: {statistics.fmean(times):.1f} ms" for kind, times in classes.items()),
-                                f"{mean / fifo[1]:.3f}"))
+            rows.append((policy, cv, worst, mean, ", ".join(f"{kind}: {statistics.fmean(times):.1f} ms" for kind, times in classes.items())))
+            if policy == "fifo":
+                fifo.append((cv, mean))
             report.data.append({"mix": label, "policy": policy, "runtimes_ms": {
                 tenant.name: result.lengths(tenant.name)[:repeat] for tenant in tenants}})
             groups.append((policy, [(tenant.name, result.lengths(tenant.name)[:repeat]) for tenant in tenants]))
+        fifo_cv, fifo_mean = (statistics.fmean(values) for values in zip(*fifo))
+        for policy, cv, worst, mean, means in rows:
+            report.rows.append((label, policy, _percent(cv), f"{worst:.2f}", means, f"{mean / fifo_mean:.3f}"))
             if policy != "fifo":
-                report.goal(f"{label}, {policy}: CV at most half of FIFO's", cv <= 0.5 * fifo[0], f"{_percent(cv)} of {_percent(fifo[0])}")
+                report.goal(f"{label}, {policy}: CV at most half of FIFO's", cv <= 0.5 * fifo_cv, f"{_percent(cv)} of {_percent(fifo_cv)}")
                 report.goal(f"{label}, {policy}: max/min at most 1.15", worst <= 1.15, f"{worst:.2f}")
-                report.goal(f"{label}, {policy}: mean at most 5 % above FIFO's", mean <= 1.05 * fifo[1], f"{_percent(mean / fifo[1] - 1)}")
+                report.goal(f"{label}, {policy}: mean at most 5 % above FIFO's", mean <= 1.05 * fifo_mean, f"{_percent(mean / fifo_mean - 1)}")
         report.pictures[f"{figure}-{'-'.join(mix).lower()}"] = pictures.boxes(f"{title}: {label}", "ms", groups)
     bench.judge_results(report)
     return report

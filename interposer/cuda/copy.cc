@@ -36,16 +36,25 @@ bool IsManaged(CUdeviceptr address) {
 }
 
 /// Asynchronous copies up to so many bytes are done by the caller where nothing comes before them: to wake those who
-/// would do it takes longer.
+/// would do it takes longer. Of longer ones so much while they wake.
 constexpr uint64_t kAtOnce = 1u << 20;
+/// Copies of which the caller does a part: shorter ones would keep it for too much of their time.
+constexpr uint64_t kShared = 8 * kAtOnce;
 
-/// Between the session's heap and device memory that lies there too: by the caller. No value: it is to go to the
-/// server.
-template <typename CopyFunction>
-std::optional<CUresult> CopyByCaller(const StreamCommand& command, size_t size, CopyMode mode, CopyFunction&& copy) {
+/// Between the session's heap and device memory that lies there too: by the caller, or a part of it. No value: it is to
+/// go to the server. `copy`: copies so many bytes from the beginning. `send`: gives the server all but so many.
+template <typename CopyFunction, typename SendFunction>
+std::optional<CUresult> CopyByCaller(StreamCommand& command, size_t size, CopyMode mode, CopyFunction&& copy,
+                                     SendFunction&& send) {
   if (command.capturing()) return std::nullopt;
-  if (mode == CopyMode::kSynchronous) return copy(HeapMemory::Wait::kYes);
-  return size <= kAtOnce ? copy(HeapMemory::Wait::kNo) : std::nullopt;
+  if (mode == CopyMode::kSynchronous) return copy(size, HeapMemory::Wait::kYes, nullptr);
+  if (size <= kAtOnce) return copy(size, HeapMemory::Wait::kNo, nullptr);
+  if (size < kShared) return std::nullopt;
+  return copy(kAtOnce, HeapMemory::Wait::kNo, [&] {
+    const CUresult error = send(kAtOnce);
+    command.session()->Flush();
+    return error;
+  });
 }
 
 bool IsHost(const std::optional<PointerRange>& range) { return !range || range->is_host(); }
@@ -67,9 +76,12 @@ CUresult CopyToDevice(StreamCommand& command, CUdeviceptr to, const void* from, 
   const uint64_t heap = Client::Get().HeapOffset(from, size);
   // Whatever its size: kernels may write there, and the copy comes after those before it.
   if (heap != guest::Session::kNoHeap) {
-    const auto done = CopyByCaller(command, size, mode, [&](HeapMemory::Wait wait) {
-      return HeapMemory::Get().Write(command, to, static_cast<const std::byte*>(from), size, wait);
-    });
+    const auto done = CopyByCaller(
+        command, size, mode,
+        [&](size_t part, HeapMemory::Wait wait, const HeapMemory::Before& before) {
+          return HeapMemory::Get().Write(command, to, static_cast<const std::byte*>(from), part, wait, before);
+        },
+        [&](size_t part) { return CopyHeap(command, to + part, heap + part, size - part, /*to_heap=*/false, mode); });
     return done ? *done : CopyHeap(command, to, heap, size, /*to_heap=*/false, mode);
   }
   const HostRegion region = HostRegion::Linear(const_cast<void*>(from), size);
@@ -97,9 +109,12 @@ CUresult CopyFromDevice(StreamCommand& command, void* to, CUdeviceptr from, size
   const uint64_t heap = Client::Get().HeapOffset(to, size);
   const bool small = mode == CopyMode::kSynchronous && size <= command.session()->inline_limit();
   if (heap != guest::Session::kNoHeap && !small) {
-    const auto done = CopyByCaller(command, size, mode, [&](HeapMemory::Wait wait) {
-      return HeapMemory::Get().Read(command, static_cast<std::byte*>(to), from, size, wait);
-    });
+    const auto done = CopyByCaller(
+        command, size, mode,
+        [&](size_t part, HeapMemory::Wait wait, const HeapMemory::Before& before) {
+          return HeapMemory::Get().Read(command, static_cast<std::byte*>(to), from, part, wait, before);
+        },
+        [&](size_t part) { return CopyHeap(command, from + part, heap + part, size - part, /*to_heap=*/true, mode); });
     return done ? *done : CopyHeap(command, from, heap, size, /*to_heap=*/true, mode);
   }
   const HostRegion region = HostRegion::Linear(to, size);

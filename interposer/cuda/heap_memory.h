@@ -42,11 +42,15 @@ class HeapMemory {
     kNo,   ///< Only where nothing is known to come before it in its stream.
     kYes,  ///< For what comes before it.
   };
+  /// What is done when a copy may begin, before it does; an error ends it.
+  using Before = std::function<CUresult()>;
+
   /// Copies to or from device memory. No value: not all of the memory lies in the heap, or something is to be waited
   /// for and must not be; nothing was done.
-  std::optional<CUresult> Write(StreamCommand& command, CUdeviceptr to, const std::byte* from, uint64_t size,
-                                Wait wait);
-  std::optional<CUresult> Read(StreamCommand& command, std::byte* to, CUdeviceptr from, uint64_t size, Wait wait);
+  std::optional<CUresult> Write(StreamCommand& command, CUdeviceptr to, const std::byte* from, uint64_t size, Wait wait,
+                                const Before& before = nullptr);
+  std::optional<CUresult> Read(StreamCommand& command, std::byte* to, CUdeviceptr from, uint64_t size, Wait wait,
+                               const Before& before = nullptr);
 
   /// The allocation's bytes will lie elsewhere: when this returns nobody copies in the heap any more. Its pages stay
   /// its own until it is freed.
@@ -60,7 +64,7 @@ class HeapMemory {
 
   template <typename CopyFunction>
   std::optional<CUresult> Copy(StreamCommand& command, CUdeviceptr address, uint64_t size, Wait wait,
-                               CopyFunction&& copy);
+                               const Before& before, CopyFunction&& copy);
   /// True when a copy in the stream has nothing to wait for.
   static bool IsIdle(StreamCommand& command);
   /// What else the end of a stream's work implies. `mark`: the mirrors', from before.

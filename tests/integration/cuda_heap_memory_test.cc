@@ -54,8 +54,8 @@ TEST_F(CudaHeapMemory, PageableCopiesOf16Megabytes) {
   HAWSER_CU(cuMemFree(memory));
 }
 
-// And of this one: per round the copy to the device has nothing to wait for, the copy back has a kernel; a large one
-// that need not wait is the device's all the same.
+// And of this one: per round the copy to the device has nothing to wait for, the copy back has a kernel; most of a
+// large one that need not wait is the device's all the same.
 TEST_F(CudaHeapMemory, PinnedCopiesInAStream) {
   constexpr uint32_t kSmall = 1u << 18;  // 1 MiB.
   CUdeviceptr memory = 0;
@@ -79,6 +79,42 @@ TEST_F(CudaHeapMemory, PinnedCopiesInAStream) {
   HAWSER_CU(cuStreamSynchronize(stream));
   EXPECT_EQ(Differences(memory, Numbers(kCount, 7)), 0u);
   HAWSER_CU(cuStreamDestroy(stream));
+  HAWSER_CU(cuMemFreeHost(pinned));
+  HAWSER_CU(cuMemFree(memory));
+}
+
+// Of a long copy that waits for nothing the caller does the beginning, while the server wakes for the rest.
+TEST_F(CudaHeapMemory, LongPinnedCopiesAreWhole) {
+  CUdeviceptr memory = 0;
+  HAWSER_CU(cuMemAlloc(&memory, kCount * 4));
+  void* pinned = nullptr;
+  void* other = nullptr;
+  HAWSER_CU(cuMemHostAlloc(&pinned, kCount * 4, 0));
+  HAWSER_CU(cuMemHostAlloc(&other, kCount * 4, 0));
+  auto* numbers = static_cast<uint32_t*>(pinned);
+  auto* back = static_cast<uint32_t*>(other);
+  CUstream stream = nullptr;
+  HAWSER_CU(cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
+  const CUfunction add = Function("add");
+  uint32_t first = 100;
+  for (const uint32_t count : {kCount, kCount / 2, kCount / 2 - 1, kCount - 1027}) {
+    const uint32_t skipped = kCount - count;
+    const CUdeviceptr part = memory + size_t{skipped} * 4;
+    std::iota(numbers, numbers + kCount, first);
+    std::fill(back, back + kCount, 0u);
+    HAWSER_CU(cuMemcpyHtoDAsync(part, numbers + skipped, size_t{count} * 4, stream));  // Nothing comes before.
+    HAWSER_CU(LaunchAdd(add, part, count, 5, stream));
+    HAWSER_CU(cuMemcpyDtoHAsync(back + skipped, part, size_t{count} * 4, stream));  // Behind a kernel.
+    HAWSER_CU(cuStreamSynchronize(stream));
+    for (uint32_t i = 0; i < kCount; ++i) ASSERT_EQ(back[i], i < skipped ? 0 : first + i + 5) << i << " of " << count;
+    std::fill(back, back + kCount, 1u);
+    HAWSER_CU(cuMemcpyDtoHAsync(back + skipped, part, size_t{count} * 4, stream));  // Nothing comes before.
+    HAWSER_CU(cuStreamSynchronize(stream));
+    for (uint32_t i = 0; i < kCount; ++i) ASSERT_EQ(back[i], i < skipped ? 1 : first + i + 5) << i << " of " << count;
+    first += 1000;
+  }
+  HAWSER_CU(cuStreamDestroy(stream));
+  HAWSER_CU(cuMemFreeHost(other));
   HAWSER_CU(cuMemFreeHost(pinned));
   HAWSER_CU(cuMemFree(memory));
 }
