@@ -113,11 +113,12 @@ int32_t CudaBackend::Route(const cuda::Call& call, const Place& at, std::unique_
   if (split_.splits && turn->launch.graph == nullptr && turn->launch.AttributesAllowParts() &&
       shared.sizes.IsLong(*facts, turn->launch)) {
     turn->sliced = shared.sliced.Find(turn->kernel, at.context->native, /*wait=*/split_.size != 0);
+    turn->awaits_copy = turn->sliced == nullptr && shared.sliced.IsMaking(*turn->kernel, at.context->native);
     if (turn->sliced != nullptr && turn->launch.parameters.size() < turn->sliced->layout.own_bytes)
       turn->sliced = nullptr;
   }
   FindUnfinished(at, &turn->before);
-  if (turn->sliced == nullptr && turn->before.empty() && shared.turns.idle()) {
+  if (turn->sliced == nullptr && !turn->awaits_copy && turn->before.empty() && shared.turns.idle()) {
     const uint64_t estimate = shared.sizes.Estimate(facts, turn->launch.blocks() * turn->launch.block_threads());
     if (gate_->TryEnter(estimate)) {
       (void)shared.turns.Give(*turn, estimate, /*entered=*/true);

@@ -22,7 +22,7 @@ struct Sharing {
           SessionStatsPage* stats, const Units::Log& log, std::function<void()> wake)
       : sizes(settings, gate, &history, cores),
         sliced(driver, log),
-        turns(driver, gate, &units, &sizes, std::move(wake)),
+        turns(driver, gate, &units, &sizes, &sliced, std::move(wake)),
         units(driver, gate, &history, settings->history, stats, log) {
     if (!settings->history.empty()) {
       if (const wire::Status status = history.Load(settings->history); !status.ok()) log("warning", status.text());

@@ -61,6 +61,18 @@ std::shared_ptr<const SlicedKernel> SlicedKernels::Find(const std::shared_ptr<Ke
   return sliced;
 }
 
+std::shared_ptr<const SlicedKernel> SlicedKernels::Made(const KernelFacts& kernel, CUcontext context) {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  const auto at = entries_.find(Key{kernel.key, context});
+  return at != entries_.end() ? at->second.sliced : nullptr;
+}
+
+bool SlicedKernels::IsMaking(const KernelFacts& kernel, CUcontext context) {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  const auto at = entries_.find(Key{kernel.key, context});
+  return at != entries_.end() && !at->second.over;
+}
+
 std::shared_ptr<const SlicedKernel> SlicedKernels::Build(const Order& order) {
   const KernelFacts& kernel = *order.kernel;
   const auto whole = [&](const std::string& why) {

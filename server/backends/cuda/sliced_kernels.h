@@ -65,6 +65,10 @@ class SlicedKernels {
   /// The copy of a kernel in this context; null when there is none, or none yet: then it is being made. `wait`: made
   /// here and now, in the current context.
   std::shared_ptr<const SlicedKernel> Find(const std::shared_ptr<KernelFacts>& kernel, CUcontext context, bool wait);
+  /// What Find() would give, but nothing is made for it.
+  std::shared_ptr<const SlicedKernel> Made(const KernelFacts& kernel, CUcontext context);
+  /// The copy is being made.
+  bool IsMaking(const KernelFacts& kernel, CUcontext context);
   /// The context is current and about to end: its copies go, when nobody runs them any more.
   void EndContext(CUcontext context);
 

@@ -18,9 +18,9 @@ constexpr uint64_t kManyBlocks = 64;
 
 }  // namespace
 
-Turns::Turns(const DriverTable* driver, LaunchGate* gate, Units* units, const PartSizes* sizes,
+Turns::Turns(const DriverTable* driver, LaunchGate* gate, Units* units, const PartSizes* sizes, SlicedKernels* sliced,
              std::function<void()> wake)
-    : driver_(driver), gate_(gate), units_(units), sizes_(sizes), wake_(std::move(wake)) {}
+    : driver_(driver), gate_(gate), units_(units), sizes_(sizes), sliced_(sliced), wake_(std::move(wake)) {}
 
 void Turns::Stop() {
   {
@@ -55,8 +55,21 @@ void Turns::OnUnitOver() {
   changed_.notify_all();
 }
 
+bool Turns::HasCopy(Turn& turn) {
+  if (!turn.awaits_copy) return true;
+  const CUcontext context = turn.timers->context();
+  if (sliced_->IsMaking(*turn.kernel, context) && std::chrono::steady_clock::now() - turn.since <= kPatience) {
+    return false;
+  }
+  turn.awaits_copy = false;
+  turn.sliced = sliced_->Made(*turn.kernel, context);
+  if (turn.sliced != nullptr && turn.launch.parameters.size() < turn.sliced->layout.own_bytes) turn.sliced = nullptr;
+  return true;
+}
+
 bool Turns::MayRun(Turn& turn, bool* late) {
   *late = false;
+  if (!HasCopy(turn)) return false;
   if (turn.pause != nullptr) {
     if (driver_->cuEventQuery(turn.pause->native()) != CUDA_ERROR_NOT_READY) return true;
     return turn.late = std::chrono::steady_clock::now() - turn.since > kPatience;
@@ -176,8 +189,8 @@ void Turns::Thread() {
       } else if (!something()) {
         const bool looks =
             std::any_of(turns.begin(), turns.end(), [](const auto& turn) { return !turn->before.empty(); });
-        const bool pauses =
-            std::any_of(turns.begin(), turns.end(), [](const auto& turn) { return turn->pause != nullptr; });
+        const bool pauses = std::any_of(turns.begin(), turns.end(),
+                                        [](const auto& turn) { return turn->pause != nullptr || turn->awaits_copy; });
         if (looks || pauses) {
           changed_.wait_for(lock, looks ? kLook : kPauseLook, something);
         } else {

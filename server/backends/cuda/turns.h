@@ -34,6 +34,7 @@
 
 #include "server/backends/cuda/kernel_launch.h"
 #include "server/backends/cuda/part_sizes.h"
+#include "server/backends/cuda/sliced_kernels.h"
 #include "server/backends/cuda/units.h"
 #include "wire/frame.h"
 #include "wire/id.h"
@@ -48,6 +49,9 @@ struct Turn {
   std::shared_ptr<KernelFacts> kernel;
   std::shared_ptr<const SlicedKernel> sliced;  ///< Null: runs whole.
   uint64_t next_block = 0;                     ///< Of a sliced one.
+  /// The copy that can run in parts is being made: it is not run before, or others would wait for all of it. It waits
+  /// for kPatience at most.
+  bool awaits_copy = false;
   /// These must be idle before it may run.
   std::vector<std::shared_ptr<StreamState>> before;
   /// Not null: it only waits for this event, and is not run here; it runs ahead of the device (OpenFlight).
@@ -66,7 +70,8 @@ class Turns {
   static constexpr std::chrono::milliseconds kPatience{100};
 
   /// All borrowed.
-  Turns(const DriverTable* driver, LaunchGate* gate, Units* units, const PartSizes* sizes, std::function<void()> wake);
+  Turns(const DriverTable* driver, LaunchGate* gate, Units* units, const PartSizes* sizes, SlicedKernels* sliced,
+        std::function<void()> wake);
   ~Turns() { Stop(); }
   Turns(const Turns&) = delete;
   Turns& operator=(const Turns&) = delete;
@@ -93,12 +98,15 @@ class Turns {
   /// True when something was done.
   bool Try(std::list<std::unique_ptr<Turn>>& turns);
   bool MayRun(Turn& turn, bool* late);
+  /// True: there is nothing (more) to wait for.
+  bool HasCopy(Turn& turn);
   bool Step(Turn& turn, bool late);
 
   const DriverTable* const driver_;
   LaunchGate* const gate_;
   Units* const units_;
   const PartSizes* const sizes_;
+  SlicedKernels* const sliced_;
   const std::function<void()> wake_;
   std::atomic<uint64_t> owed_{0};
   std::atomic<uint32_t> waiting_{0};
