@@ -462,11 +462,10 @@ TEST_F(CudaFeatures, TheLinkersResultCanBeLoaded) {
   EXPECT_TRUE(ResultIs(1, 4));
 }
 
-// Of several units, as numba-cuda links them: its cuda.core then asks the CUkernel for each attribute.
-TEST_F(CudaFeatures, KernelsThatTheLinkerMadeAreDescribed) {
-  static constexpr const char* kHead = ".version 7.0\n.target sm_75\n.address_size 64\n";
-  const std::string kernel = std::string(kHead) + R"(
-.extern .func (.param .b32 result) twice(.param .b32 x);
+/// Two units to be linked: a kernel `apply` that stores what a function of the other unit makes of a value.
+constexpr char kUnitHead[] = ".version 7.0\n.target sm_75\n.address_size 64\n";
+constexpr char kApply[] = R"(
+.extern .func (.param .b32 result) change(.param .b32 x);
 .visible .entry apply(.param .u64 p, .param .u32 value)
 {
   .reg .b32 %r<3>;
@@ -477,23 +476,23 @@ TEST_F(CudaFeatures, KernelsThatTheLinkerMadeAreDescribed) {
     .param .b32 argument;
     .param .b32 returned;
     st.param.b32 [argument], %r1;
-    call.uni (returned), twice, (argument);
+    call.uni (returned), change, (argument);
     ld.param.b32 %r2, [returned];
   }
   st.global.u32 [%d1], %r2;
   ret;
 }
 )";
-  const std::string callee = std::string(kHead) + R"(
-.visible .func (.param .b32 result) twice(.param .b32 x)
-{
-  .reg .b32 %r<3>;
-  ld.param.b32 %r1, [x];
-  shl.b32 %r2, %r1, 1;
-  st.param.b32 [result], %r2;
-  ret;
+/// `change` as this instruction from %r1 to %r2.
+std::string Change(const std::string& instruction) {
+  return std::string(kUnitHead) + ".visible .func (.param .b32 result) change(.param .b32 x)\n{\n.reg .b32 %r<3>;\n" +
+         "ld.param.b32 %r1, [x];\n" + instruction + "\nst.param.b32 [result], %r2;\nret;\n}\n";
 }
-)";
+
+// Of several units, as numba-cuda links them: its cuda.core then asks the CUkernel for each attribute.
+TEST_F(CudaFeatures, KernelsThatTheLinkerMadeAreDescribed) {
+  const std::string kernel = std::string(kUnitHead) + kApply;
+  const std::string callee = Change("shl.b32 %r2, %r1, 1;");
   CUlinkState linker = nullptr;
   HAWSER_CU(cuLinkCreate(0, nullptr, nullptr, &linker));
   for (const std::string& text : {kernel, callee}) {
@@ -526,36 +525,8 @@ TEST_F(CudaFeatures, KernelsThatTheLinkerMadeAreDescribed) {
 
 // What nvcc makes with -rdc=true -c, alone and as a library: the device code lies in the host's object file.
 TEST_F(CudaFeatures, ObjectFilesAndLibrariesAreLinked) {
-  static constexpr const char* kHead = ".version 7.0\n.target sm_75\n.address_size 64\n";
-  const std::string kernel = std::string(kHead) + R"(
-.extern .func (.param .b32 result) triple(.param .b32 x);
-.visible .entry apply(.param .u64 p, .param .u32 value)
-{
-  .reg .b32 %r<3>;
-  .reg .b64 %d<2>;
-  ld.param.u64 %d1, [p];
-  ld.param.u32 %r1, [value];
-  {
-    .param .b32 argument;
-    .param .b32 returned;
-    st.param.b32 [argument], %r1;
-    call.uni (returned), triple, (argument);
-    ld.param.b32 %r2, [returned];
-  }
-  st.global.u32 [%d1], %r2;
-  ret;
-}
-)";
-  const std::string callee = std::string(kHead) + R"(
-.visible .func (.param .b32 result) triple(.param .b32 x)
-{
-  .reg .b32 %r<3>;
-  ld.param.b32 %r1, [x];
-  mul.lo.u32 %r2, %r1, 3;
-  st.param.b32 [result], %r2;
-  ret;
-}
-)";
+  const std::string kernel = std::string(kUnitHead) + kApply;
+  const std::string callee = Change("mul.lo.u32 %r2, %r1, 3;");
   hawser::object_file::FileBytes object =
       hawser::object_file::MakeObject("__nv_relfatbin", hawser::object_file::MakeFatbin(kernel));
   hawser::object_file::FileBytes library = hawser::object_file::MakeArchive(

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <cstring>
 
+#include "proto/cuda_api/launch_attribute.h"
 #include "server/backends/cuda/backend.h"
 
 namespace hawser::server::cuda_backend {
@@ -92,55 +93,18 @@ int32_t CudaBackend::FillAttribute(const cuda::LaunchAttribute& from, CUlaunchAt
     if (object != nullptr) *native = object->native();
     return status;
   };
+  if (to->id == CU_LAUNCH_ATTRIBUTE_ACCESS_POLICY_WINDOW && !Owns(from.address, from.number)) {
+    return Explain(CUDA_ERROR_INVALID_VALUE, "the memory is not the session's");
+  }
+  if (cuda_api::PlainFromWire(from, &value)) return 0;
   switch (to->id) {
-    case CU_LAUNCH_ATTRIBUTE_ACCESS_POLICY_WINDOW: {
-      if (!Owns(from.address, from.number)) {
-        return Explain(CUDA_ERROR_INVALID_VALUE, "the memory is not the session's");
-      }
-      value.accessPolicyWindow.base_ptr = reinterpret_cast<void*>(from.address);
-      value.accessPolicyWindow.num_bytes = from.number;
-      std::memcpy(&value.accessPolicyWindow.hitRatio, &from.x, sizeof(float));
-      value.accessPolicyWindow.hitProp = static_cast<CUaccessProperty>(from.y);
-      value.accessPolicyWindow.missProp = static_cast<CUaccessProperty>(from.z);
-      return 0;
-    }
-    case CU_LAUNCH_ATTRIBUTE_COOPERATIVE:
-      value.cooperative = static_cast<int>(from.number);
-      return 0;
-    case CU_LAUNCH_ATTRIBUTE_SYNCHRONIZATION_POLICY:
-      value.syncPolicy = static_cast<CUsynchronizationPolicy>(from.number);
-      return 0;
-    case CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION:
-      value.clusterDim.x = from.x;
-      value.clusterDim.y = from.y;
-      value.clusterDim.z = from.z;
-      return 0;
-    case CU_LAUNCH_ATTRIBUTE_CLUSTER_SCHEDULING_POLICY_PREFERENCE:
-      value.clusterSchedulingPolicyPreference = static_cast<CUclusterSchedulingPolicy>(from.number);
-      return 0;
-    case CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION:
-      value.programmaticStreamSerializationAllowed = static_cast<int>(from.number);
-      return 0;
     case CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_EVENT:
       value.programmaticEvent.flags = static_cast<int>(from.x);
       value.programmaticEvent.triggerAtBlockStart = static_cast<int>(from.number);
       return event(&value.programmaticEvent.event);
-    case CU_LAUNCH_ATTRIBUTE_PRIORITY:
-      value.priority = static_cast<int>(from.number);
-      return 0;
-    case CU_LAUNCH_ATTRIBUTE_MEM_SYNC_DOMAIN_MAP:
-      value.memSyncDomainMap.default_ = static_cast<unsigned char>(from.x);
-      value.memSyncDomainMap.remote = static_cast<unsigned char>(from.y);
-      return 0;
-    case CU_LAUNCH_ATTRIBUTE_MEM_SYNC_DOMAIN:
-      value.memSyncDomain = static_cast<CUlaunchMemSyncDomain>(from.number);
-      return 0;
     case CU_LAUNCH_ATTRIBUTE_LAUNCH_COMPLETION_EVENT:
       value.launchCompletionEvent.flags = static_cast<int>(from.x);
       return event(&value.launchCompletionEvent.event);
-    case CU_LAUNCH_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT:
-      value.sharedMemCarveout = static_cast<unsigned>(from.number);
-      return 0;
     default:
       return Explain(CUDA_ERROR_NOT_SUPPORTED, "the launch attribute is not known");
   }

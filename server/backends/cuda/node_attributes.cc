@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Attributes of kernel nodes: the driver keeps them, so that those of captured and cloned nodes are known too.
-#include <cstring>
-
+#include "proto/cuda_api/launch_attribute.h"
 #include "server/backends/cuda/backend.h"
 
 namespace hawser::server::cuda_backend {
@@ -10,53 +9,6 @@ namespace {
 /// False for what belongs to a launch alone: a node would keep the name of an event that may end before it.
 bool MayBeANodes(uint32_t id) {
   return id != CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_EVENT && id != CU_LAUNCH_ATTRIBUTE_LAUNCH_COMPLETION_EVENT;
-}
-
-/// The reverse of FillAttribute(). False for an attribute that does not travel.
-bool Describe(const CUlaunchAttribute& from, cuda::LaunchAttribute* to) {
-  const CUlaunchAttributeValue& value = from.value;
-  to->id = from.id;
-  switch (from.id) {
-    case CU_LAUNCH_ATTRIBUTE_ACCESS_POLICY_WINDOW:
-      to->address = reinterpret_cast<uintptr_t>(value.accessPolicyWindow.base_ptr);
-      to->number = value.accessPolicyWindow.num_bytes;
-      std::memcpy(&to->x, &value.accessPolicyWindow.hitRatio, sizeof(to->x));
-      to->y = value.accessPolicyWindow.hitProp;
-      to->z = value.accessPolicyWindow.missProp;
-      return true;
-    case CU_LAUNCH_ATTRIBUTE_COOPERATIVE:
-      to->number = static_cast<uint64_t>(value.cooperative);
-      return true;
-    case CU_LAUNCH_ATTRIBUTE_SYNCHRONIZATION_POLICY:
-      to->number = value.syncPolicy;
-      return true;
-    case CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION:
-      to->x = value.clusterDim.x;
-      to->y = value.clusterDim.y;
-      to->z = value.clusterDim.z;
-      return true;
-    case CU_LAUNCH_ATTRIBUTE_CLUSTER_SCHEDULING_POLICY_PREFERENCE:
-      to->number = value.clusterSchedulingPolicyPreference;
-      return true;
-    case CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION:
-      to->number = static_cast<uint64_t>(value.programmaticStreamSerializationAllowed);
-      return true;
-    case CU_LAUNCH_ATTRIBUTE_PRIORITY:
-      to->number = static_cast<uint64_t>(static_cast<int64_t>(value.priority));
-      return true;
-    case CU_LAUNCH_ATTRIBUTE_MEM_SYNC_DOMAIN_MAP:
-      to->x = value.memSyncDomainMap.default_;
-      to->y = value.memSyncDomainMap.remote;
-      return true;
-    case CU_LAUNCH_ATTRIBUTE_MEM_SYNC_DOMAIN:
-      to->number = value.memSyncDomain;
-      return true;
-    case CU_LAUNCH_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT:
-      to->number = value.sharedMemCarveout;
-      return true;
-    default:
-      return false;
-  }
 }
 
 }  // namespace
@@ -93,14 +45,15 @@ int32_t CudaBackend::GetNodeAttribute(const cuda::Call& call, const cuda::GetNod
   const Node* node = UseKernelNode(message.node, &reply.status);
   if (node != nullptr) {
     // An attribute that does not travel is refused before the driver is asked to write it.
-    if (driver_.cuGraphKernelNodeGetAttribute == nullptr || !Describe(native, &reply.attribute)) {
+    if (driver_.cuGraphKernelNodeGetAttribute == nullptr ||
+        !cuda_api::PlainToWire(native.id, native.value, &reply.attribute)) {
       reply.status = kNotSupported;
     } else {
       reply.status = driver_.cuGraphKernelNodeGetAttribute(node->native, native.id, &native.value);
     }
   }
   reply.attribute = {};
-  if (reply.status == 0) (void)Describe(native, &reply.attribute);
+  if (reply.status == 0) (void)cuda_api::PlainToWire(native.id, native.value, &reply.attribute);
   reason_.clear();
   Reply(call, reply);
   return 0;
