@@ -42,19 +42,20 @@ constexpr uint64_t kAtOnce = 1u << 20;
 constexpr uint64_t kShared = 8 * kAtOnce;
 
 /// Between the session's heap and device memory that lies there too: by the caller, or a part of it. No value: it is to
-/// go to the server. `copy`: copies so many bytes from the beginning. `send`: gives the server all but so many.
+/// go to the server. `copy`: copies all, or the head. `send`: gives the server all but so many bytes.
 template <typename CopyFunction, typename SendFunction>
 std::optional<CUresult> CopyByCaller(StreamCommand& command, size_t size, CopyMode mode, CopyFunction&& copy,
                                      SendFunction&& send) {
   if (command.capturing()) return std::nullopt;
-  if (mode == CopyMode::kSynchronous) return copy(size, HeapMemory::Wait::kYes, nullptr);
-  if (size <= kAtOnce) return copy(size, HeapMemory::Wait::kNo, nullptr);
+  if (mode == CopyMode::kSynchronous) return copy(HeapMemory::Wait::kYes, nullptr);
+  if (size <= kAtOnce) return copy(HeapMemory::Wait::kNo, nullptr);
   if (size < kShared) return std::nullopt;
-  return copy(kAtOnce, HeapMemory::Wait::kNo, [&] {
-    const CUresult error = send(kAtOnce);
-    command.session()->Flush();
-    return error;
-  });
+  const HeapMemory::Head head{kAtOnce, [&] {
+                                const CUresult error = send(kAtOnce);
+                                command.session()->Flush();
+                                return error;
+                              }};
+  return copy(HeapMemory::Wait::kNo, &head);
 }
 
 bool IsHost(const std::optional<PointerRange>& range) { return !range || range->is_host(); }
@@ -78,8 +79,8 @@ CUresult CopyToDevice(StreamCommand& command, CUdeviceptr to, const void* from, 
   if (heap != guest::Session::kNoHeap) {
     const auto done = CopyByCaller(
         command, size, mode,
-        [&](size_t part, HeapMemory::Wait wait, const HeapMemory::Before& before) {
-          return HeapMemory::Get().Write(command, to, static_cast<const std::byte*>(from), part, wait, before);
+        [&](HeapMemory::Wait wait, const HeapMemory::Head* head) {
+          return HeapMemory::Get().Write(command, to, static_cast<const std::byte*>(from), size, wait, head);
         },
         [&](size_t part) { return CopyHeap(command, to + part, heap + part, size - part, /*to_heap=*/false, mode); });
     return done ? *done : CopyHeap(command, to, heap, size, /*to_heap=*/false, mode);
@@ -111,8 +112,8 @@ CUresult CopyFromDevice(StreamCommand& command, void* to, CUdeviceptr from, size
   if (heap != guest::Session::kNoHeap && !small) {
     const auto done = CopyByCaller(
         command, size, mode,
-        [&](size_t part, HeapMemory::Wait wait, const HeapMemory::Before& before) {
-          return HeapMemory::Get().Read(command, static_cast<std::byte*>(to), from, part, wait, before);
+        [&](HeapMemory::Wait wait, const HeapMemory::Head* head) {
+          return HeapMemory::Get().Read(command, static_cast<std::byte*>(to), from, size, wait, head);
         },
         [&](size_t part) { return CopyHeap(command, from + part, heap + part, size - part, /*to_heap=*/true, mode); });
     return done ? *done : CopyHeap(command, from, heap, size, /*to_heap=*/true, mode);

@@ -121,7 +121,7 @@ CUresult HeapMemory::AwaitWork(StreamCommand& command, CUdeviceptr address) {
 
 template <typename CopyFunction>
 std::optional<CUresult> HeapMemory::Copy(StreamCommand& command, CUdeviceptr address, uint64_t size, Wait wait,
-                                         const Before& before, CopyFunction&& copy) {
+                                         const Head* head, CopyFunction&& copy) {
   if (!FindInHeap(address, size)) return std::nullopt;
   const bool idle = IsIdle(command);
   if (!idle && wait == Wait::kNo) return std::nullopt;
@@ -130,21 +130,23 @@ std::optional<CUresult> HeapMemory::Copy(StreamCommand& command, CUdeviceptr add
   const std::shared_lock lock(copying_);
   const auto range = FindInHeap(address, size);  // It may have left meanwhile.
   if (!range) return std::nullopt;
-  if (before) {
-    if (const CUresult failed = before(); failed != CUDA_SUCCESS) return failed;
+  if (head != nullptr) {
+    if (const CUresult failed = head->give_rest(); failed != CUDA_SUCCESS) return failed;
   }
-  copy(command.session()->heap_base() + range->heap_pages + (address - range->begin));
+  copy(command.session()->heap_base() + range->heap_pages + (address - range->begin),
+       head != nullptr ? head->size : size);
   return CUDA_SUCCESS;
 }
 
 std::optional<CUresult> HeapMemory::Write(StreamCommand& command, CUdeviceptr to, const std::byte* from, uint64_t size,
-                                          Wait wait, const Before& before) {
-  return Copy(command, to, size, wait, before, [&](std::byte* heap) { std::memcpy(heap, from, size); });
+                                          Wait wait, const Head* head) {
+  return Copy(command, to, size, wait, head, [&](std::byte* heap, uint64_t part) { std::memcpy(heap, from, part); });
 }
 
 std::optional<CUresult> HeapMemory::Read(StreamCommand& command, std::byte* to, CUdeviceptr from, uint64_t size,
-                                         Wait wait, const Before& before) {
-  return Copy(command, from, size, wait, before, [&](const std::byte* heap) { std::memcpy(to, heap, size); });
+                                         Wait wait, const Head* head) {
+  return Copy(command, from, size, wait, head,
+              [&](const std::byte* heap, uint64_t part) { std::memcpy(to, heap, part); });
 }
 
 void HeapMemory::Leave(CUdeviceptr begin) {

@@ -9,6 +9,7 @@
 #define HAWSER_INTERPOSER_CUDA_HEAP_MEMORY_H_
 
 #include <atomic>
+#include <functional>
 #include <optional>
 #include <shared_mutex>
 
@@ -42,15 +43,19 @@ class HeapMemory {
     kNo,   ///< Only where nothing is known to come before it in its stream.
     kYes,  ///< For what comes before it.
   };
-  /// What is done when a copy may begin, before it does; an error ends it.
-  using Before = std::function<CUresult()>;
+  /// The part of a copy that is done here; the rest is given to somebody else first, once it is known that all of the
+  /// copy is possible. An error there ends it, with nothing copied.
+  struct Head {
+    uint64_t size = 0;
+    std::function<CUresult()> give_rest;
+  };
 
-  /// Copies to or from device memory. No value: not all of the memory lies in the heap, or something is to be waited
-  /// for and must not be; nothing was done.
+  /// Copies to or from device memory, all of it without a `head`. No value: not all of the memory lies in the heap, or
+  /// something is to be waited for and must not be; nothing was done.
   std::optional<CUresult> Write(StreamCommand& command, CUdeviceptr to, const std::byte* from, uint64_t size, Wait wait,
-                                const Before& before = nullptr);
+                                const Head* head = nullptr);
   std::optional<CUresult> Read(StreamCommand& command, std::byte* to, CUdeviceptr from, uint64_t size, Wait wait,
-                               const Before& before = nullptr);
+                               const Head* head = nullptr);
 
   /// The allocation's bytes will lie elsewhere: when this returns nobody copies in the heap any more. Its pages stay
   /// its own until it is freed.
@@ -63,8 +68,8 @@ class HeapMemory {
   static constexpr uint64_t kPage = 4096;
 
   template <typename CopyFunction>
-  std::optional<CUresult> Copy(StreamCommand& command, CUdeviceptr address, uint64_t size, Wait wait,
-                               const Before& before, CopyFunction&& copy);
+  std::optional<CUresult> Copy(StreamCommand& command, CUdeviceptr address, uint64_t size, Wait wait, const Head* head,
+                               CopyFunction&& copy);
   /// True when a copy in the stream has nothing to wait for.
   static bool IsIdle(StreamCommand& command);
   /// What else the end of a stream's work implies. `mark`: the mirrors', from before.

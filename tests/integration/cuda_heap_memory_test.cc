@@ -113,6 +113,16 @@ TEST_F(CudaHeapMemory, LongPinnedCopiesAreWhole) {
     for (uint32_t i = 0; i < kCount; ++i) ASSERT_EQ(back[i], i < skipped ? 1 : first + i + 5) << i << " of " << count;
     first += 1000;
   }
+  // One that is refused leaves all as it was.
+  CUdeviceptr half = 0;
+  HAWSER_CU(cuMemAlloc(&half, kCount * 2));
+  HAWSER_CU(cuMemsetD32(half, 77, kCount / 2));
+  std::iota(numbers, numbers + kCount, first);
+  CUresult refused = cuMemcpyHtoDAsync(half, numbers, kCount * 4, stream);
+  if (refused == CUDA_SUCCESS) refused = cuStreamSynchronize(stream);
+  EXPECT_EQ(refused, CUDA_ERROR_INVALID_VALUE);
+  EXPECT_EQ(Differences(half, std::vector<uint32_t>(kCount / 2, 77)), 0u);
+  HAWSER_CU(cuMemFree(half));
   HAWSER_CU(cuStreamDestroy(stream));
   HAWSER_CU(cuMemFreeHost(other));
   HAWSER_CU(cuMemFreeHost(pinned));
