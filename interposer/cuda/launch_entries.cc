@@ -21,7 +21,7 @@ CUresult Prepare(StreamCommand& command, CUfunction handle, const Dim3& grid, co
     return error;
   if (function->context != nullptr && function->context != command.context()) return CUDA_ERROR_INVALID_HANDLE;
   const Device& device = *Client::Get().device(command.context()->device);
-  if (const CUresult error = CheckShape(LimitsOf(device, *function), grid, block, shared); error != CUDA_SUCCESS) {
+  if (const CUresult error = CheckLaunch(device, *function, grid, block, shared); error != CUDA_SUCCESS) {
     return error;
   }
   if (const CUresult error = packed->Pack(*function, parameters, extra); error != CUDA_SUCCESS) return error;

@@ -21,7 +21,11 @@ bool Within(const Dim3& sizes, const Dim3& limits) {
   return true;
 }
 
-}  // namespace
+uint32_t Of(const FunctionBase& function, CUfunction_attribute attribute) {
+  if (static_cast<uint32_t>(attribute) >= function.attribute_count) return UINT32_MAX;
+  const int32_t value = function.attributes[static_cast<size_t>(attribute)].load(std::memory_order_relaxed);
+  return value < 0 ? UINT32_MAX : static_cast<uint32_t>(value);
+}
 
 LaunchLimits LimitsOf(const Device& device, const FunctionBase& function) {
   LaunchLimits limits;
@@ -30,30 +34,37 @@ LaunchLimits LimitsOf(const Device& device, const FunctionBase& function) {
   limits.block = {Of(device, CU_DEVICE_ATTRIBUTE_MAX_BLOCK_DIM_X), Of(device, CU_DEVICE_ATTRIBUTE_MAX_BLOCK_DIM_Y),
                   Of(device, CU_DEVICE_ATTRIBUTE_MAX_BLOCK_DIM_Z)};
   limits.threads_of_device = Of(device, CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_BLOCK);
-  const auto kernel = [&](CUfunction_attribute attribute) -> uint32_t {
-    if (static_cast<uint32_t>(attribute) >= function.attribute_count) return UINT32_MAX;
-    const int32_t value = function.attributes[static_cast<size_t>(attribute)].load(std::memory_order_relaxed);
-    return value < 0 ? UINT32_MAX : static_cast<uint32_t>(value);
-  };
-  limits.threads_of_kernel = kernel(CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK);
-  limits.registers = kernel(CU_FUNC_ATTRIBUTE_NUM_REGS);
-  limits.registers_of_block = Of(device, CU_DEVICE_ATTRIBUTE_MAX_REGISTERS_PER_BLOCK);
-  limits.dynamic_shared = kernel(CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES);
+  limits.threads_of_kernel = Of(function, CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK);
+  limits.dynamic_shared = Of(function, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES);
   return limits;
 }
 
+uint64_t ThreadsOf(const Dim3& block) { return uint64_t{block[0]} * block[1] * block[2]; }
+
+}  // namespace
+
 CUresult CheckShape(const LaunchLimits& limits, const Dim3& grid, const Dim3& block, uint32_t shared) {
   if (!Within(grid, limits.grid) || !Within(block, limits.block)) return CUDA_ERROR_INVALID_VALUE;
-  const uint64_t threads = uint64_t{block[0]} * block[1] * block[2];
+  const uint64_t threads = ThreadsOf(block);
   if (limits.threads_of_device != 0 && threads > limits.threads_of_device) return CUDA_ERROR_INVALID_VALUE;
-  if (threads > limits.threads_of_kernel) {
-    // Whole warps get registers, eight for each thread at a time; what fits was excluded by launch bounds.
-    const uint64_t of_thread = (uint64_t{limits.registers} + 7) / 8 * 8;
-    const uint64_t padded = (threads + 31) / 32 * 32;
-    return padded * of_thread > limits.registers_of_block ? CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES
-                                                          : CUDA_ERROR_INVALID_VALUE;
-  }
+  if (threads > limits.threads_of_kernel) return CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES;
   return shared > limits.dynamic_shared ? CUDA_ERROR_INVALID_VALUE : CUDA_SUCCESS;
+}
+
+CUresult WhyTooMany(uint64_t threads, uint32_t registers, uint32_t registers_of_block) {
+  // Whole warps get registers, eight for each thread at a time; what fits was excluded by launch bounds.
+  const uint64_t of_thread = (uint64_t{registers} + 7) / 8 * 8;
+  const uint64_t padded = (threads + 31) / 32 * 32;
+  return padded * of_thread > registers_of_block ? CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES : CUDA_ERROR_INVALID_VALUE;
+}
+
+CUresult CheckLaunch(const Device& device, const FunctionBase& function, const Dim3& grid, const Dim3& block,
+                     uint32_t shared) {
+  const CUresult error = CheckShape(LimitsOf(device, function), grid, block, shared);
+  if (error != CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES) [[likely]]
+    return error;
+  return WhyTooMany(ThreadsOf(block), Of(function, CU_FUNC_ATTRIBUTE_NUM_REGS),
+                    Of(device, CU_DEVICE_ATTRIBUTE_MAX_REGISTERS_PER_BLOCK));
 }
 
 CUresult ParameterBlock::Pack(const FunctionBase& function, void* const* parameters, void* const* extra) {

@@ -22,15 +22,19 @@ struct LaunchLimits {
   uint32_t threads_of_device = 0;
   uint32_t threads_of_kernel = 0;
   uint32_t dynamic_shared = 0;  ///< Bytes, as the kernel's attribute says.
-  uint32_t registers = 0;       ///< Of a thread; UINT32_MAX: not known.
-  uint32_t registers_of_block = 0;
 };
 
-LaunchLimits LimitsOf(const Device& device, const FunctionBase& function);
-
-/// CUDA_ERROR_INVALID_VALUE: a size is zero, or beyond the device's or the kernel's launch bounds;
-/// CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES: more threads than the kernel's registers allow.
+/// CUDA_ERROR_INVALID_VALUE: a size is zero, or beyond what the device and the kernel allow;
+/// CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES: more threads than the kernel allows (see WhyTooMany()).
 CUresult CheckShape(const LaunchLimits& limits, const Dim3& grid, const Dim3& block, uint32_t shared);
+
+/// Why a kernel does not allow so many threads in a block: CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES where its registers are
+/// the reason, CUDA_ERROR_INVALID_VALUE where its launch bounds are. `registers`: of a thread; UINT32_MAX: not known.
+CUresult WhyTooMany(uint64_t threads, uint32_t registers, uint32_t registers_of_block);
+
+/// All of a launch's sizes. What is needed to explain a refusal is looked at only then.
+CUresult CheckLaunch(const Device& device, const FunctionBase& function, const Dim3& grid, const Dim3& block,
+                     uint32_t shared);
 
 /// The parameters of one launch as one block of bytes. Up to kInline bytes nothing is allocated.
 class ParameterBlock {

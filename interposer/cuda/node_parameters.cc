@@ -29,8 +29,9 @@ CUresult KernelNode(const CUDA_KERNEL_NODE_PARAMS& from, NodeMessage* to) {
   node.grid = {from.gridDimX, from.gridDimY, from.gridDimZ};
   node.block = {from.blockDimX, from.blockDimY, from.blockDimZ};
   node.shared = from.sharedMemBytes;
-  const LaunchLimits limits = LimitsOf(*Client::Get().device(context->device), *function);
-  if (const CUresult error = CheckShape(limits, node.grid, node.block, node.shared); error != CUDA_SUCCESS) {
+  const Device& device = *Client::Get().device(context->device);
+  if (const CUresult error = CheckLaunch(device, *function, node.grid, node.block, node.shared);
+      error != CUDA_SUCCESS) {
     return error;
   }
   const CUresult error = to->packed.Pack(*function, from.kernelParams, from.extra);

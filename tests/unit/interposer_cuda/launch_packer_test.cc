@@ -92,8 +92,6 @@ LaunchLimits Limits() {
   limits.threads_of_device = 1024;
   limits.threads_of_kernel = 512;
   limits.dynamic_shared = 48 << 10;
-  limits.registers = 65;
-  limits.registers_of_block = 65536;
   return limits;
 }
 
@@ -110,15 +108,13 @@ TEST(CheckShapeTest, SaysWhatADriverSays) {
   EXPECT_EQ(CheckShape(limits, {1, 1, 1}, {1, 1, 1}, (48 << 10) + 1), CUDA_ERROR_INVALID_VALUE);
 }
 
-TEST(CheckShapeTest, LaunchBoundsAreNoResource) {
-  LaunchLimits limits = Limits();
-  limits.threads_of_kernel = 128;
-  limits.registers = 64;  // 1024 threads would fit.
-  EXPECT_EQ(CheckShape(limits, {1, 1, 1}, {129, 1, 1}, 0), CUDA_ERROR_INVALID_VALUE);
-  EXPECT_EQ(CheckShape(limits, {1, 1, 1}, {1024, 1, 1}, 0), CUDA_ERROR_INVALID_VALUE);
-  limits.registers = 72;
-  EXPECT_EQ(CheckShape(limits, {1, 1, 1}, {896, 1, 1}, 0), CUDA_ERROR_INVALID_VALUE);
-  EXPECT_EQ(CheckShape(limits, {1, 1, 1}, {897, 1, 1}, 0), CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES);
+TEST(WhyTooManyTest, LaunchBoundsAreNoResource) {
+  EXPECT_EQ(WhyTooMany(1024, 64, 65536), CUDA_ERROR_INVALID_VALUE);  // They would fit.
+  EXPECT_EQ(WhyTooMany(1024, 65, 65536), CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES);
+  EXPECT_EQ(WhyTooMany(129, 64, 65536), CUDA_ERROR_INVALID_VALUE);
+  EXPECT_EQ(WhyTooMany(896, 72, 65536), CUDA_ERROR_INVALID_VALUE);
+  EXPECT_EQ(WhyTooMany(897, 72, 65536), CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES);  // Whole warps.
+  EXPECT_EQ(WhyTooMany(2, UINT32_MAX, 65536), CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES);
 }
 
 }  // namespace
