@@ -22,6 +22,16 @@ void Bury(CUgraphNode_st* node) {
 
 }  // namespace
 
+CUresult CheckGraph(const CUgraph_st* graph) {
+  if (const CUresult error = Client::Get().Check(); error != CUDA_SUCCESS) return error;
+  return CheckObject(graph, Kind::kGraph);
+}
+
+CUresult CheckNode(const CUgraphNode_st* node) {
+  if (const CUresult error = Client::Get().Check(); error != CUDA_SUCCESS) return error;
+  return CheckObject(node, Kind::kNode);
+}
+
 CUgraph_st* NewGraph() {
   auto* graph = new CUgraph_st(Kind::kGraph, NewName(cuda::Handle::kGraph));
   Registry::Get().Add(graph);

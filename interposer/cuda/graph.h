@@ -61,6 +61,9 @@ struct CUgraphExec_st final : hawser::cu::Object {
 
 namespace hawser::cu {
 
+/// What entry points check of a graph and of a node that a program names: that there is a client, and that it is one.
+CUresult CheckGraph(const CUgraph_st* graph);
+CUresult CheckNode(const CUgraphNode_st* node);
 CUgraph_st* NewGraph();
 CUgraphNode_st* NewNode(CUgraph_st* graph, CUgraphNodeType type);
 /// The node of that name, made known here if it was not.

@@ -13,11 +13,6 @@ using namespace hawser::cu;  // NOLINT(google-build-using-namespace)
 
 namespace {
 
-CUresult Check(CUgraphNode node) {
-  if (const CUresult error = Client::Get().Check(); error != CUDA_SUCCESS) return error;
-  return CheckObject(node, Kind::kNode);
-}
-
 CUresult CheckKind(CUgraphNode node, CUgraphNodeType type) {
   CUgraphNodeType actual{};
   if (const CUresult error = cuGraphNodeGetType(node, &actual); error != CUDA_SUCCESS) return error;
@@ -34,8 +29,7 @@ CUresult GetEvent(CUgraphNode node, CUgraphNodeType type, CUevent* event) {
 }  // namespace
 
 CUresult CUDAAPI cuGraphDebugDotPrint(CUgraph graph, const char* path, unsigned flags) {
-  if (const CUresult error = Client::Get().Check(); error != CUDA_SUCCESS) return error;
-  if (const CUresult error = CheckObject(graph, Kind::kGraph); error != CUDA_SUCCESS) return error;
+  if (const CUresult error = CheckGraph(graph); error != CUDA_SUCCESS) return error;
   if (path == nullptr) return CUDA_ERROR_INVALID_VALUE;
   cuda::DrawGraph message;
   message.graph = graph->id;
@@ -52,7 +46,7 @@ CUresult CUDAAPI cuGraphDebugDotPrint(CUgraph graph, const char* path, unsigned 
 }
 
 CUresult CUDAAPI cuGraphKernelNodeGetParams_v2(CUgraphNode node, CUDA_KERNEL_NODE_PARAMS* params) {
-  if (const CUresult error = Check(node); error != CUDA_SUCCESS) return error;
+  if (const CUresult error = CheckNode(node); error != CUDA_SUCCESS) return error;
   if (const CUresult error = CheckKind(node, CU_GRAPH_NODE_TYPE_KERNEL); error != CUDA_SUCCESS) return error;
   if (params == nullptr) return CUDA_ERROR_INVALID_VALUE;
   if (!node->own) {
@@ -73,7 +67,7 @@ CUresult CUDAAPI cuGraphKernelNodeGetParams(CUgraphNode node, CUDA_KERNEL_NODE_P
 }
 
 CUresult CUDAAPI cuGraphMemcpyNodeGetParams(CUgraphNode node, CUDA_MEMCPY3D* params) {
-  if (const CUresult error = Check(node); error != CUDA_SUCCESS) return error;
+  if (const CUresult error = CheckNode(node); error != CUDA_SUCCESS) return error;
   if (const CUresult error = CheckKind(node, CU_GRAPH_NODE_TYPE_MEMCPY); error != CUDA_SUCCESS) return error;
   if (params == nullptr) return CUDA_ERROR_INVALID_VALUE;
   if (!node->own) return CUDA_ERROR_NOT_SUPPORTED;
@@ -82,17 +76,17 @@ CUresult CUDAAPI cuGraphMemcpyNodeGetParams(CUgraphNode node, CUDA_MEMCPY3D* par
 }
 
 CUresult CUDAAPI cuGraphEventRecordNodeGetEvent(CUgraphNode node, CUevent* event) {
-  if (const CUresult error = Check(node); error != CUDA_SUCCESS) return error;
+  if (const CUresult error = CheckNode(node); error != CUDA_SUCCESS) return error;
   return GetEvent(node, CU_GRAPH_NODE_TYPE_EVENT_RECORD, event);
 }
 
 CUresult CUDAAPI cuGraphEventWaitNodeGetEvent(CUgraphNode node, CUevent* event) {
-  if (const CUresult error = Check(node); error != CUDA_SUCCESS) return error;
+  if (const CUresult error = CheckNode(node); error != CUDA_SUCCESS) return error;
   return GetEvent(node, CU_GRAPH_NODE_TYPE_WAIT_EVENT, event);
 }
 
 CUresult CUDAAPI cuGraphChildGraphNodeGetGraph(CUgraphNode node, CUgraph* child) {
-  if (const CUresult error = Check(node); error != CUDA_SUCCESS) return error;
+  if (const CUresult error = CheckNode(node); error != CUDA_SUCCESS) return error;
   if (const CUresult error = CheckKind(node, CU_GRAPH_NODE_TYPE_GRAPH); error != CUDA_SUCCESS) return error;
   if (child == nullptr) return CUDA_ERROR_INVALID_VALUE;
   if (node->child == nullptr) {
@@ -113,7 +107,7 @@ CUresult CUDAAPI cuGraphChildGraphNodeGetGraph(CUgraphNode node, CUgraph* child)
 }
 
 CUresult CUDAAPI cuGraphMemAllocNodeGetParams(CUgraphNode node, CUDA_MEM_ALLOC_NODE_PARAMS* params) {
-  if (const CUresult error = Check(node); error != CUDA_SUCCESS) return error;
+  if (const CUresult error = CheckNode(node); error != CUDA_SUCCESS) return error;
   if (const CUresult error = CheckKind(node, CU_GRAPH_NODE_TYPE_MEM_ALLOC); error != CUDA_SUCCESS) return error;
   if (params == nullptr) return CUDA_ERROR_INVALID_VALUE;
   if (!node->own) {
@@ -134,7 +128,7 @@ CUresult CUDAAPI cuGraphMemAllocNodeGetParams(CUgraphNode node, CUDA_MEM_ALLOC_N
 }
 
 CUresult CUDAAPI cuGraphMemFreeNodeGetParams(CUgraphNode node, CUdeviceptr* address) {
-  if (const CUresult error = Check(node); error != CUDA_SUCCESS) return error;
+  if (const CUresult error = CheckNode(node); error != CUDA_SUCCESS) return error;
   if (address == nullptr) return CUDA_ERROR_INVALID_VALUE;
   cuda::DescribeNode message;
   message.node = node->id;

@@ -9,11 +9,6 @@ using namespace hawser::cu;  // NOLINT(google-build-using-namespace)
 
 namespace {
 
-CUresult Check(CUgraph graph) {
-  if (const CUresult error = Client::Get().Check(); error != CUDA_SUCCESS) return error;
-  return CheckObject(graph, Kind::kGraph);
-}
-
 CUresult Check(CUgraphExec exec) {
   if (const CUresult error = Client::Get().Check(); error != CUDA_SUCCESS) return error;
   return CheckObject(exec, Kind::kGraphExec);
@@ -39,7 +34,7 @@ CUresult Instantiate(CUgraphExec* result, CUgraph graph, unsigned long long flag
                      CUDA_GRAPH_INSTANTIATE_PARAMS* params) {
   CUctx_st* context = nullptr;
   if (const CUresult error = CurrentContext(&context); error != CUDA_SUCCESS) return error;
-  if (const CUresult error = Check(graph); error != CUDA_SUCCESS) return error;
+  if (const CUresult error = CheckGraph(graph); error != CUDA_SUCCESS) return error;
   if (result == nullptr) return CUDA_ERROR_INVALID_VALUE;
   if ((flags & CUDA_GRAPH_INSTANTIATE_FLAG_DEVICE_LAUNCH) != 0) return CUDA_ERROR_NOT_SUPPORTED;
   guest::Session* session = Client::Get().session();
@@ -91,7 +86,7 @@ CUresult CUDAAPI cuGraphDestroy(CUgraph graph) {
 }
 
 CUresult CUDAAPI cuGraphClone(CUgraph* result, CUgraph original) {
-  if (const CUresult error = Check(original); error != CUDA_SUCCESS) return error;
+  if (const CUresult error = CheckGraph(original); error != CUDA_SUCCESS) return error;
   if (result == nullptr) return CUDA_ERROR_INVALID_VALUE;
   CUgraph clone = NewGraph();
   cuda::CloneGraph message;
@@ -183,7 +178,7 @@ CUresult CUDAAPI cuGraphUpload(CUgraphExec exec, CUstream handle) {
 
 CUresult CUDAAPI cuGraphExecUpdate_v2(CUgraphExec exec, CUgraph graph, CUgraphExecUpdateResultInfo* info) {
   if (const CUresult error = Check(exec); error != CUDA_SUCCESS) return error;
-  if (const CUresult error = Check(graph); error != CUDA_SUCCESS) return error;
+  if (const CUresult error = CheckGraph(graph); error != CUDA_SUCCESS) return error;
   if (info == nullptr) return CUDA_ERROR_INVALID_VALUE;
   cuda::UpdateGraph message;
   message.exec = exec->id;

@@ -232,8 +232,7 @@ CUresult CUDAAPI cuUserObjectRelease(CUuserObject object, unsigned int count) {
 }
 
 CUresult CUDAAPI cuGraphRetainUserObject(CUgraph graph, CUuserObject object, unsigned int count, unsigned int flags) {
-  if (const CUresult error = Client::Get().Check(); error != CUDA_SUCCESS) return error;
-  if (const CUresult error = CheckObject(graph, Kind::kGraph); error != CUDA_SUCCESS) return error;
+  if (const CUresult error = CheckGraph(graph); error != CUDA_SUCCESS) return error;
   if (object == nullptr || count == 0 || count > INT32_MAX || flags > CU_GRAPH_USER_OBJECT_MOVE) {
     return CUDA_ERROR_INVALID_VALUE;
   }
@@ -244,8 +243,7 @@ CUresult CUDAAPI cuGraphRetainUserObject(CUgraph graph, CUuserObject object, uns
 }
 
 CUresult CUDAAPI cuGraphReleaseUserObject(CUgraph graph, CUuserObject object, unsigned int count) {
-  if (const CUresult error = Client::Get().Check(); error != CUDA_SUCCESS) return error;
-  if (const CUresult error = CheckObject(graph, Kind::kGraph); error != CUDA_SUCCESS) return error;
+  if (const CUresult error = CheckGraph(graph); error != CUDA_SUCCESS) return error;
   {
     std::lock_guard lock(graph->mutex);
     const auto found = graph->user_objects.find(object);

@@ -11,16 +11,6 @@ using namespace hawser::cu;  // NOLINT(google-build-using-namespace)
 
 namespace {
 
-CUresult Check(CUgraph graph) {
-  if (const CUresult error = Client::Get().Check(); error != CUDA_SUCCESS) return error;
-  return CheckObject(graph, Kind::kGraph);
-}
-
-CUresult Check(CUgraphNode node) {
-  if (const CUresult error = Client::Get().Check(); error != CUDA_SUCCESS) return error;
-  return CheckObject(node, Kind::kNode);
-}
-
 wire::ArrayView<wire::Id> View(const std::vector<wire::Id>& ids) { return {ids.data(), ids.size()}; }
 
 /// Keeps what the getters answer.
@@ -52,7 +42,7 @@ void Adopt(CUgraphNode node, NodeMessage& message) {
 }
 
 CUresult Add(CUgraphNode* result, CUgraph graph, const CUgraphNode* dependencies, size_t count, NodeMessage& from) {
-  if (const CUresult error = Check(graph); error != CUDA_SUCCESS) return error;
+  if (const CUresult error = CheckGraph(graph); error != CUDA_SUCCESS) return error;
   if (result == nullptr) return CUDA_ERROR_INVALID_VALUE;
   std::vector<wire::Id> ids;
   if (const CUresult error = NodeIds(dependencies, count, &ids); error != CUDA_SUCCESS) return error;
@@ -73,7 +63,7 @@ CUresult Add(CUgraphNode* result, CUgraph graph, const CUgraphNode* dependencies
 
 /// `exec` null: in the graph; else in the executable graph alone.
 CUresult Set(CUgraphNode node, CUgraphExec exec, NodeMessage& from) {
-  if (const CUresult error = Check(node); error != CUDA_SUCCESS) return error;
+  if (const CUresult error = CheckNode(node); error != CUDA_SUCCESS) return error;
   cuda::SetNode message;
   message.node = node->id;
   if (exec != nullptr) {
@@ -139,14 +129,14 @@ CUresult Give(const std::vector<CUgraphNode>& nodes, CUgraphNode* result, size_t
 }
 
 CUresult Neighbours(uint32_t which, CUgraphNode node, CUgraphNode* result, size_t* count) {
-  if (const CUresult error = Check(node); error != CUDA_SUCCESS) return error;
+  if (const CUresult error = CheckNode(node); error != CUDA_SUCCESS) return error;
   std::vector<CUgraphNode> nodes;
   if (const CUresult error = List(which, node->graph, node, &nodes, nullptr); error != CUDA_SUCCESS) return error;
   return Give(nodes, result, count);
 }
 
 CUresult Connect(CUgraph graph, const CUgraphNode* from, const CUgraphNode* to, size_t count, bool add) {
-  if (const CUresult error = Check(graph); error != CUDA_SUCCESS) return error;
+  if (const CUresult error = CheckGraph(graph); error != CUDA_SUCCESS) return error;
   std::vector<wire::Id> from_ids;
   std::vector<wire::Id> to_ids;
   if (const CUresult error = NodeIds(from, count, &from_ids); error != CUDA_SUCCESS) return error;
@@ -160,7 +150,7 @@ CUresult Connect(CUgraph graph, const CUgraphNode* from, const CUgraphNode* to, 
 }
 
 CUresult Edges(CUgraph graph, CUgraphNode* from, CUgraphNode* to, size_t* count) {
-  if (const CUresult error = Check(graph); error != CUDA_SUCCESS) return error;
+  if (const CUresult error = CheckGraph(graph); error != CUDA_SUCCESS) return error;
   if (count == nullptr || (from == nullptr) != (to == nullptr)) return CUDA_ERROR_INVALID_VALUE;
   std::vector<CUgraphNode> sources;
   std::vector<CUgraphNode> targets;
@@ -224,7 +214,7 @@ CUresult CUDAAPI cuGraphAddMemsetNode(CUgraphNode* node, CUgraph graph, const CU
 CUresult CUDAAPI cuGraphAddHostNode(CUgraphNode* node, CUgraph graph, const CUgraphNode* dependencies, size_t count,
                                     const CUDA_HOST_NODE_PARAMS* params) {
   if (params == nullptr) return CUDA_ERROR_INVALID_VALUE;
-  if (const CUresult error = Check(graph); error != CUDA_SUCCESS) return error;
+  if (const CUresult error = CheckGraph(graph); error != CUDA_SUCCESS) return error;
   NodeMessage message;
   CUresult error = HostNode(*params, &message);
   if (error != CUDA_SUCCESS) return error;
@@ -239,7 +229,7 @@ CUresult CUDAAPI cuGraphAddHostNode(CUgraphNode* node, CUgraph graph, const CUgr
 
 CUresult CUDAAPI cuGraphAddChildGraphNode(CUgraphNode* node, CUgraph graph, const CUgraphNode* dependencies,
                                           size_t count, CUgraph child) {
-  if (const CUresult error = Check(child); error != CUDA_SUCCESS) return error;
+  if (const CUresult error = CheckGraph(child); error != CUDA_SUCCESS) return error;
   NodeMessage message;
   message.parameters.kind = CU_GRAPH_NODE_TYPE_GRAPH;
   message.parameters.graph = child->id;
@@ -262,7 +252,7 @@ CUresult CUDAAPI cuGraphAddEmptyNode(CUgraphNode* node, CUgraph graph, const CUg
 
 CUresult CUDAAPI cuGraphAddEventRecordNode(CUgraphNode* node, CUgraph graph, const CUgraphNode* dependencies,
                                            size_t count, CUevent event) {
-  if (const CUresult error = Check(graph); error != CUDA_SUCCESS) return error;
+  if (const CUresult error = CheckGraph(graph); error != CUDA_SUCCESS) return error;
   NodeMessage message;
   const CUresult error = EventNode(CU_GRAPH_NODE_TYPE_EVENT_RECORD, event, &message);
   return error != CUDA_SUCCESS ? error : Add(node, graph, dependencies, count, message);
@@ -270,7 +260,7 @@ CUresult CUDAAPI cuGraphAddEventRecordNode(CUgraphNode* node, CUgraph graph, con
 
 CUresult CUDAAPI cuGraphAddEventWaitNode(CUgraphNode* node, CUgraph graph, const CUgraphNode* dependencies,
                                          size_t count, CUevent event) {
-  if (const CUresult error = Check(graph); error != CUDA_SUCCESS) return error;
+  if (const CUresult error = CheckGraph(graph); error != CUDA_SUCCESS) return error;
   NodeMessage message;
   const CUresult error = EventNode(CU_GRAPH_NODE_TYPE_WAIT_EVENT, event, &message);
   return error != CUDA_SUCCESS ? error : Add(node, graph, dependencies, count, message);
@@ -286,7 +276,7 @@ CUresult CUDAAPI cuGraphAddMemFreeNode(CUgraphNode* node, CUgraph graph, const C
 
 CUresult CUDAAPI cuGraphAddMemAllocNode(CUgraphNode* result, CUgraph graph, const CUgraphNode* dependencies,
                                         size_t count, CUDA_MEM_ALLOC_NODE_PARAMS* params) {
-  if (const CUresult error = Check(graph); error != CUDA_SUCCESS) return error;
+  if (const CUresult error = CheckGraph(graph); error != CUDA_SUCCESS) return error;
   if (result == nullptr || params == nullptr || params->bytesize == 0) return CUDA_ERROR_INVALID_VALUE;
   if (params->poolProps.location.type != CU_MEM_LOCATION_TYPE_DEVICE ||
       Client::Get().device(params->poolProps.location.id) == nullptr) {
@@ -387,7 +377,7 @@ CUresult CUDAAPI cuGraphExecMemsetNodeSetParams(CUgraphExec exec, CUgraphNode no
 
 CUresult CUDAAPI cuGraphHostNodeSetParams(CUgraphNode node, const CUDA_HOST_NODE_PARAMS* params) {
   if (params == nullptr) return CUDA_ERROR_INVALID_VALUE;
-  if (const CUresult error = Check(node); error != CUDA_SUCCESS) return error;
+  if (const CUresult error = CheckNode(node); error != CUDA_SUCCESS) return error;
   NodeMessage message;
   if (const CUresult error = HostNode(*params, &message); error != CUDA_SUCCESS) return error;
   const CUresult error = Set(node, nullptr, message);
@@ -397,28 +387,28 @@ CUresult CUDAAPI cuGraphHostNodeSetParams(CUgraphNode node, const CUDA_HOST_NODE
 
 CUresult CUDAAPI cuGraphExecHostNodeSetParams(CUgraphExec exec, CUgraphNode node, const CUDA_HOST_NODE_PARAMS* params) {
   if (params == nullptr || exec == nullptr) return CUDA_ERROR_INVALID_VALUE;
-  if (const CUresult error = Check(node); error != CUDA_SUCCESS) return error;
+  if (const CUresult error = CheckNode(node); error != CUDA_SUCCESS) return error;
   NodeMessage message;
   const CUresult error = HostNode(*params, &message);
   return error != CUDA_SUCCESS ? error : Set(node, exec, message);
 }
 
 CUresult CUDAAPI cuGraphEventRecordNodeSetEvent(CUgraphNode node, CUevent event) {
-  if (const CUresult error = Check(node); error != CUDA_SUCCESS) return error;
+  if (const CUresult error = CheckNode(node); error != CUDA_SUCCESS) return error;
   NodeMessage message;
   const CUresult error = EventNode(CU_GRAPH_NODE_TYPE_EVENT_RECORD, event, &message);
   return error != CUDA_SUCCESS ? error : Set(node, nullptr, message);
 }
 
 CUresult CUDAAPI cuGraphEventWaitNodeSetEvent(CUgraphNode node, CUevent event) {
-  if (const CUresult error = Check(node); error != CUDA_SUCCESS) return error;
+  if (const CUresult error = CheckNode(node); error != CUDA_SUCCESS) return error;
   NodeMessage message;
   const CUresult error = EventNode(CU_GRAPH_NODE_TYPE_WAIT_EVENT, event, &message);
   return error != CUDA_SUCCESS ? error : Set(node, nullptr, message);
 }
 
 CUresult CUDAAPI cuGraphExecEventRecordNodeSetEvent(CUgraphExec exec, CUgraphNode node, CUevent event) {
-  if (const CUresult error = Check(node); error != CUDA_SUCCESS) return error;
+  if (const CUresult error = CheckNode(node); error != CUDA_SUCCESS) return error;
   if (exec == nullptr) return CUDA_ERROR_INVALID_VALUE;
   NodeMessage message;
   const CUresult error = EventNode(CU_GRAPH_NODE_TYPE_EVENT_RECORD, event, &message);
@@ -426,7 +416,7 @@ CUresult CUDAAPI cuGraphExecEventRecordNodeSetEvent(CUgraphExec exec, CUgraphNod
 }
 
 CUresult CUDAAPI cuGraphExecEventWaitNodeSetEvent(CUgraphExec exec, CUgraphNode node, CUevent event) {
-  if (const CUresult error = Check(node); error != CUDA_SUCCESS) return error;
+  if (const CUresult error = CheckNode(node); error != CUDA_SUCCESS) return error;
   if (exec == nullptr) return CUDA_ERROR_INVALID_VALUE;
   NodeMessage message;
   const CUresult error = EventNode(CU_GRAPH_NODE_TYPE_WAIT_EVENT, event, &message);
@@ -434,8 +424,8 @@ CUresult CUDAAPI cuGraphExecEventWaitNodeSetEvent(CUgraphExec exec, CUgraphNode 
 }
 
 CUresult CUDAAPI cuGraphExecChildGraphNodeSetParams(CUgraphExec exec, CUgraphNode node, CUgraph child) {
-  if (const CUresult error = Check(node); error != CUDA_SUCCESS) return error;
-  if (const CUresult error = Check(child); error != CUDA_SUCCESS) return error;
+  if (const CUresult error = CheckNode(node); error != CUDA_SUCCESS) return error;
+  if (const CUresult error = CheckGraph(child); error != CUDA_SUCCESS) return error;
   if (exec == nullptr) return CUDA_ERROR_INVALID_VALUE;
   NodeMessage message;
   message.parameters.kind = CU_GRAPH_NODE_TYPE_GRAPH;
@@ -444,7 +434,7 @@ CUresult CUDAAPI cuGraphExecChildGraphNodeSetParams(CUgraphExec exec, CUgraphNod
 }
 
 CUresult CUDAAPI cuGraphNodeSetEnabled(CUgraphExec exec, CUgraphNode node, unsigned int enabled) {
-  if (const CUresult error = Check(node); error != CUDA_SUCCESS) return error;
+  if (const CUresult error = CheckNode(node); error != CUDA_SUCCESS) return error;
   if (const CUresult error = CheckObject(exec, Kind::kGraphExec); error != CUDA_SUCCESS) return error;
   cuda::EnableNode message;
   message.exec = exec->id;
@@ -462,7 +452,7 @@ CUresult CUDAAPI cuGraphNodeSetEnabled(CUgraphExec exec, CUgraphNode node, unsig
 }
 
 CUresult CUDAAPI cuGraphNodeGetEnabled(CUgraphExec exec, CUgraphNode node, unsigned int* enabled) {
-  if (const CUresult error = Check(node); error != CUDA_SUCCESS) return error;
+  if (const CUresult error = CheckNode(node); error != CUDA_SUCCESS) return error;
   if (const CUresult error = CheckObject(exec, Kind::kGraphExec); error != CUDA_SUCCESS) return error;
   if (enabled == nullptr) return CUDA_ERROR_INVALID_VALUE;
   std::lock_guard lock(exec->mutex);
@@ -471,7 +461,7 @@ CUresult CUDAAPI cuGraphNodeGetEnabled(CUgraphExec exec, CUgraphNode node, unsig
 }
 
 CUresult CUDAAPI cuGraphDestroyNode(CUgraphNode node) {
-  if (const CUresult error = Check(node); error != CUDA_SUCCESS) return error;
+  if (const CUresult error = CheckNode(node); error != CUDA_SUCCESS) return error;
   cuda::Release message;
   message.object = node->id;
   const CUresult error = FromWire(Client::Get().session()->Send(message));
@@ -482,7 +472,7 @@ CUresult CUDAAPI cuGraphDestroyNode(CUgraphNode node) {
 // ---------------------------------------------------------------------- looking
 
 CUresult CUDAAPI cuGraphNodeGetType(CUgraphNode node, CUgraphNodeType* type) {
-  if (const CUresult error = Check(node); error != CUDA_SUCCESS) return error;
+  if (const CUresult error = CheckNode(node); error != CUDA_SUCCESS) return error;
   if (type == nullptr) return CUDA_ERROR_INVALID_VALUE;
   if (!node->described) {
     cuda::DescribeNode message;
@@ -497,14 +487,14 @@ CUresult CUDAAPI cuGraphNodeGetType(CUgraphNode node, CUgraphNodeType* type) {
 }
 
 CUresult CUDAAPI cuGraphHostNodeGetParams(CUgraphNode node, CUDA_HOST_NODE_PARAMS* params) {
-  if (const CUresult error = Check(node); error != CUDA_SUCCESS) return error;
+  if (const CUresult error = CheckNode(node); error != CUDA_SUCCESS) return error;
   if (params == nullptr || node->host.fn == nullptr) return CUDA_ERROR_INVALID_VALUE;
   *params = node->host;
   return CUDA_SUCCESS;
 }
 
 CUresult CUDAAPI cuGraphMemsetNodeGetParams(CUgraphNode node, CUDA_MEMSET_NODE_PARAMS* params) {
-  if (const CUresult error = Check(node); error != CUDA_SUCCESS) return error;
+  if (const CUresult error = CheckNode(node); error != CUDA_SUCCESS) return error;
   if (params == nullptr) return CUDA_ERROR_INVALID_VALUE;
   cuda::DescribeNode message;
   message.node = node->id;
@@ -523,14 +513,14 @@ CUresult CUDAAPI cuGraphMemsetNodeGetParams(CUgraphNode node, CUDA_MEMSET_NODE_P
 }
 
 CUresult CUDAAPI cuGraphGetNodes(CUgraph graph, CUgraphNode* result, size_t* count) {
-  if (const CUresult error = Check(graph); error != CUDA_SUCCESS) return error;
+  if (const CUresult error = CheckGraph(graph); error != CUDA_SUCCESS) return error;
   std::vector<CUgraphNode> nodes;
   if (const CUresult error = List(0, graph, nullptr, &nodes, nullptr); error != CUDA_SUCCESS) return error;
   return Give(nodes, result, count);
 }
 
 CUresult CUDAAPI cuGraphGetRootNodes(CUgraph graph, CUgraphNode* result, size_t* count) {
-  if (const CUresult error = Check(graph); error != CUDA_SUCCESS) return error;
+  if (const CUresult error = CheckGraph(graph); error != CUDA_SUCCESS) return error;
   std::vector<CUgraphNode> nodes;
   if (const CUresult error = List(1, graph, nullptr, &nodes, nullptr); error != CUDA_SUCCESS) return error;
   return Give(nodes, result, count);
@@ -583,8 +573,8 @@ CUresult CUDAAPI cuGraphRemoveDependencies_v2(CUgraph graph, const CUgraphNode* 
 }
 
 CUresult CUDAAPI cuGraphNodeFindInClone(CUgraphNode* result, CUgraphNode original, CUgraph clone) {
-  if (const CUresult error = Check(original); error != CUDA_SUCCESS) return error;
-  if (const CUresult error = Check(clone); error != CUDA_SUCCESS) return error;
+  if (const CUresult error = CheckNode(original); error != CUDA_SUCCESS) return error;
+  if (const CUresult error = CheckGraph(clone); error != CUDA_SUCCESS) return error;
   if (result == nullptr) return CUDA_ERROR_INVALID_VALUE;
   CUgraphNode node = NewNode(clone, original->type);
   node->described = original->described;

@@ -8,18 +8,9 @@
 using namespace hawser;      // NOLINT(google-build-using-namespace): entry points live outside of namespaces.
 using namespace hawser::cu;  // NOLINT(google-build-using-namespace)
 
-namespace {
-
-CUresult Check(CUgraphNode node) {
-  if (const CUresult error = Client::Get().Check(); error != CUDA_SUCCESS) return error;
-  return CheckObject(node, Kind::kNode);
-}
-
-}  // namespace
-
 CUresult CUDAAPI cuGraphKernelNodeSetAttribute(CUgraphNode node, CUkernelNodeAttrID attribute,
                                                const CUkernelNodeAttrValue* value) {
-  if (const CUresult error = Check(node); error != CUDA_SUCCESS) return error;
+  if (const CUresult error = CheckNode(node); error != CUDA_SUCCESS) return error;
   if (value == nullptr) return CUDA_ERROR_INVALID_VALUE;
   CUlaunchAttribute full{};
   full.id = attribute;
@@ -32,7 +23,7 @@ CUresult CUDAAPI cuGraphKernelNodeSetAttribute(CUgraphNode node, CUkernelNodeAtt
 
 CUresult CUDAAPI cuGraphKernelNodeGetAttribute(CUgraphNode node, CUkernelNodeAttrID attribute,
                                                CUkernelNodeAttrValue* value) {
-  if (const CUresult error = Check(node); error != CUDA_SUCCESS) return error;
+  if (const CUresult error = CheckNode(node); error != CUDA_SUCCESS) return error;
   if (value == nullptr) return CUDA_ERROR_INVALID_VALUE;
   cuda::GetNodeAttribute message;
   message.node = node->id;
@@ -43,8 +34,8 @@ CUresult CUDAAPI cuGraphKernelNodeGetAttribute(CUgraphNode node, CUkernelNodeAtt
 }
 
 CUresult CUDAAPI cuGraphKernelNodeCopyAttributes(CUgraphNode to, CUgraphNode from) {
-  if (const CUresult error = Check(to); error != CUDA_SUCCESS) return error;
-  if (const CUresult error = Check(from); error != CUDA_SUCCESS) return error;
+  if (const CUresult error = CheckNode(to); error != CUDA_SUCCESS) return error;
+  if (const CUresult error = CheckNode(from); error != CUDA_SUCCESS) return error;
   cuda::CopyNodeAttributes message;
   message.to = to->id;
   message.from = from->id;
