@@ -89,40 +89,24 @@ int32_t OpenClBackend::CreateCommandQueueWithProperties(const opencl::Call& call
   const Device* device = context == nullptr ? nullptr : UseDevice(message.device, &status);
   if (device == nullptr) return Fail(call, status, message.queue);
 
-  cl_command_queue_properties bits = 0;
-  std::vector<cl_queue_properties> properties;
+  QueueRecipe recipe;
+  recipe.context = context->native.get();
+  recipe.device = device->device;
+  recipe.version = device->version;
   for (uint32_t i = 0; i + 1 < message.properties.size(); i += 2) {
-    if (message.properties[i] == CL_QUEUE_PROPERTIES) bits = message.properties[i + 1];
-    properties.push_back(message.properties[i]);
-    properties.push_back(message.properties[i + 1]);
+    recipe.properties.push_back(message.properties[i]);
+    recipe.properties.push_back(message.properties[i + 1]);
   }
-  const bool profiling = (bits & CL_QUEUE_PROFILING_ENABLE) != 0;
-  // Launches are measured where they are split or gated; the guest does not see that.
-  if (splitter_ != nullptr && !profiling) {
-    bits |= CL_QUEUE_PROFILING_ENABLE;
-    bool found = false;
-    for (size_t i = 0; i < properties.size(); i += 2) {
-      if (properties[i] != CL_QUEUE_PROPERTIES) continue;
-      properties[i + 1] = bits;
-      found = true;
-    }
-    if (!found) properties.insert(properties.end(), {CL_QUEUE_PROPERTIES, bits});
-  }
-  properties.push_back(0);
 
   QueueObject object;
   object.queue = std::make_shared<Queue>();
   Queue& queue = *object.queue;
-  if (device->version >= 20) {
-    queue.native = Handle<cl_command_queue>(
-        clCreateCommandQueueWithProperties(context->native.get(), device->device, properties.data(), &status));
-  } else {
-    queue.native = Handle<cl_command_queue>(clCreateCommandQueue(context->native.get(), device->device, bits, &status));
-  }
+  // Launches are measured where they are split or gated; the guest does not see that.
+  status = queue.native.Create(recipe, splitter_ != nullptr);
   if (status != CL_SUCCESS) return Fail(call, status, message.queue);
   queue.context = Handle<cl_context>::Share(context->native.get());
-  queue.in_order = (bits & CL_QUEUE_OUT_OF_ORDER_EXEC_MODE_ENABLE) == 0;
-  queue.profiling = profiling;
+  queue.in_order = recipe.in_order();
+  queue.profiling = recipe.measures();
   queue.version = device->version;
   if (splitter_ != nullptr) splitter_->AddQueue(object.queue);
   return Keep(call, message.queue, std::move(object));

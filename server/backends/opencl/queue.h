@@ -9,6 +9,7 @@
 #include <mutex>
 
 #include "server/backends/opencl/handle.h"
+#include "server/backends/opencl/native_queue.h"
 #include "server/backends/opencl/staging.h"
 #include "server/worker/open_flight.h"
 
@@ -17,7 +18,7 @@ namespace hawser::server::ocl {
 /// Shared by the object table and by every completion that is still to come.
 struct Queue {
   Handle<cl_context> context;
-  Handle<cl_command_queue> native;
+  NativeQueue native;
   bool in_order = true;
   bool profiling = false;
   uint32_t version = 0;  ///< The device's, 10 * major + minor.
@@ -45,6 +46,7 @@ struct Queue {
   uint32_t open_count = 0;            ///< Out of order.
   OpenFlight<Handle<cl_event>> open;  ///< In order: how far the queue is ahead of the device.
   bool held = false;                  ///< A lane has, or had, launches of it to let go.
+  uint32_t tiny_marks = 0;            ///< Marks in a row behind launches so short that measuring them is felt.
   Handle<cl_event> probe;             ///< When it is over, what is ahead up to `probe_number` is.
   uint64_t probe_number = 0;
 

@@ -133,13 +133,28 @@ void Splitter::LearnOpen(Queue& queue, KernelSplit& kernel) {
 
 void Splitter::PutMark(Queue& queue, KernelSplit& kernel, cl_event event, uint64_t items) {
   queue.open.Look([](const Handle<cl_event>& mark) { return IsComplete(mark); }, &BetweenEnds);
-  queue.open.Put(Handle<cl_event>::Share(event), std::shared_ptr<OpenSpeed>(kernel.open, &kernel.open->speed), items,
+  const bool plain = queue.native.is_plain();
+  Handle<cl_event> mark = plain ? queue.native.MeasuredEnd(event) : Handle<cl_event>();
+  if (!mark) mark = Handle<cl_event>::Share(event);
+  queue.open.Put(std::move(mark), std::shared_ptr<OpenSpeed>(kernel.open, &kernel.open->speed), items,
                  gate_->OpenCapNs());
-  if (!kernel.open->speed.known() && !kernel.open->sample) {
+  if (!plain && !kernel.open->speed.known() && !kernel.open->sample) {
     kernel.open->sample = Handle<cl_event>::Share(event);
     kernel.open->sample_items = items;
   }
   KeepOpen(queue, event);
+  ChooseNative(queue, kernel.open->speed, event, items);
+}
+
+void Splitter::ChooseNative(Queue& queue, const OpenSpeed& speed, cl_event newest, uint64_t items) {
+  // How long kernels take must be known, and who asks for a timeline gets the device's times. What waits for the guest
+  // may fail, and with it what is behind it; that stays in one queue.
+  if (!IsTiny(speed, items) || queue.held || trace_.Wanted() || user_events_.AnyUnset()) {
+    queue.tiny_marks = 0;
+    (void)queue.native.UseMeasuring(newest);
+  } else if (queue.tiny_marks < kTinyMarks && ++queue.tiny_marks == kTinyMarks) {
+    (void)queue.native.UsePlain(newest);
+  }
 }
 
 void Splitter::AwaitResume(const std::shared_ptr<Lane>& lane, const SplitJob& job) {
@@ -183,6 +198,8 @@ int32_t OpenClBackend::LaunchSplit(const opencl::Call& call, const opencl::Enque
   }
   if (is_open) return CL_SUCCESS;
   const std::shared_ptr<Queue>& queue = command.queue();
+  queue->tiny_marks = 0;
+  (void)queue->native.UseMeasuring(queue->last.get());
   const std::shared_ptr<SplitJob> job = splitter_->Prepare(kernel->native.get(), &kernel->split, queue, shape);
   if (job == nullptr || (job->plan && !HoldArguments(*kernel, job.get()))) return CL_SUCCESS;
   *taken = true;

@@ -173,7 +173,7 @@ class Splitter {
       return false;
     const OpenSpeed& speed = kernel.open->speed;
     if (!speed.known()) LearnOpen(queue, kernel);
-    return !(speed.known() && speed.ns_per_item() * static_cast<double>(items) < kTinyNs) && HoldSlowly(queue);
+    return !IsTiny(speed, items) && HoldSlowly(queue);
   }
   void Hold(SplitJob* job);
   /// Before a launch on an in-order queue that a lane will let go.
@@ -251,9 +251,16 @@ class Splitter {
   void Finish(SplitJob& job, int32_t status, const char* what);
   static constexpr uint32_t kOpenStride = 16;
   static constexpr double kTinyNs = 50'000;
+  /// Marks behind tiny launches before they are not measured any more.
+  static constexpr uint32_t kTinyMarks = 4;
+  static bool IsTiny(const OpenSpeed& speed, uint64_t items) {
+    return speed.known() && speed.ns_per_item() * static_cast<double>(items) < kTinyNs;
+  }
   static bool HoldSlowly(Queue& queue);
   void LearnOpen(Queue& queue, KernelSplit& kernel);
   void PutMark(Queue& queue, KernelSplit& kernel, cl_event event, uint64_t items);
+  /// Whether what comes behind `newest`, a launch of so many items, is measured.
+  void ChooseNative(Queue& queue, const OpenSpeed& speed, cl_event newest, uint64_t items);
   void AwaitResume(const std::shared_ptr<Lane>& lane, const SplitJob& job);
   static void CL_CALLBACK OnResume(cl_event event, cl_int status, void* resume);
   /// Wakes who waits in AwaitResume(). The gate's thread.
