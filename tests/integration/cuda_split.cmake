@@ -38,7 +38,7 @@ hawser_nvcc_program(cuda_split_kernels SOURCES cuda_split_kernels.cu)
 foreach(transport shm tcp)
   add_test(NAME cuda_split_same_${transport}
     COMMAND ${HAWSER_PYTHON} ${CMAKE_CURRENT_SOURCE_DIR}/cuda_split_same.py --build ${PROJECT_BINARY_DIR}
-            --transport ${transport} --settings off gate gate,refuse=2 blocks=1 blocks=3 blocks=7,refuse=3
+            --transport ${transport} --settings off gate gate,refuse=2 gate,refuse=2,cores=1 blocks=1 blocks=3 blocks=7,refuse=3
             --split places --split matmul --split stride --split histogram --split last_done --split greatest
             --split reversed --split guarded --whole counted --whole timed
             -- ${CMAKE_CURRENT_BINARY_DIR}/cuda_split_kernels)

@@ -3,12 +3,13 @@
 """Runs a CUDA program on the software device in its own process, then through servers that split its launches into
 parts or whose gate refuses, and compares what it prints.
 
-    cuda_split_same.py --build DIR --transport shm --settings off blocks=1 gate,refuse=2
+    cuda_split_same.py --build DIR --transport shm --settings off blocks=1 gate,refuse=2,cores=1
                        [--split NAME]... [--whole NAME]... -- program args...
 
 --settings: values of HAWSER_CUDA_SPLIT. --split and --whole: kernels that the server's log must name as split, and as
-run whole, with settings that name blocks, so that the test fails when nothing is split at all. Exit status 0 when all
-is the same, 77 when a piece is not built here.
+run whole, with settings that name blocks, so that the test fails when nothing is split at all; and with settings that
+name cores, so that it fails when kernels that were never measured are not. Exit status 0 when all is the same, 77 when
+a piece is not built here.
 """
 import argparse
 import os
@@ -55,7 +56,7 @@ def main():
             if ours != theirs:
                 print(f"{setting}: '{theirs}' instead of '{ours}'")
         absent = []
-        if setting.startswith("blocks"):
+        if setting.startswith("blocks") or "cores=" in setting:
             # The compiler's names: _Z6placesPj
             kernels = [line.split("kernel '")[1] for line in log.splitlines() if "kernel '" in line]
             for names, how in ((args.split, "is split"), (args.whole, "runs whole")):

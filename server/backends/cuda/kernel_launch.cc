@@ -5,6 +5,19 @@
 #include <cstring>
 
 namespace hawser::server::cuda_backend {
+namespace {
+
+// The same on every device. Of the grid's second and third axis, and of a block.
+constexpr unsigned kMostOfAxis = 65535, kMostThreads = 1024;
+
+}  // namespace
+
+bool KernelLaunch::IsPossible() const {
+  const auto is_thread_count = [](unsigned each) { return each <= kMostThreads; };
+  if (grid[0] > kMostPartBlocks || grid[1] > kMostOfAxis || grid[2] > kMostOfAxis || blocks() == 0) return false;
+  return std::all_of(block.begin(), block.end(), is_thread_count) && block_threads() != 0 &&
+         block_threads() <= kMostThreads;
+}
 
 CUresult KernelLaunch::RunWith(const DriverTable& driver, CUstream stream, CUfunction what,
                                const std::array<unsigned, 3>& blocks, const std::byte* data, size_t size) const {

@@ -40,6 +40,8 @@ struct KernelLaunch {
 
   uint64_t blocks() const { return uint64_t{grid[0]} * grid[1] * grid[2]; }
   uint64_t block_threads() const { return uint64_t{block[0]} * block[1] * block[2]; }
+  /// False: no device takes a grid or blocks of this size.
+  bool IsPossible() const;
 
   CUresult Run(const DriverTable& driver, CUstream stream) const;
   /// Most blocks of one part, and of a launch that is run in parts.

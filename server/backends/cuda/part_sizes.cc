@@ -21,12 +21,19 @@ uint64_t PartSizes::UnitNs(const KernelFacts& kernel, const KernelLaunch& launch
   return std::max(unit, static_cast<uint64_t>(least));
 }
 
+bool PartSizes::IsKnown(const KernelFacts& kernel) const {
+  return settings_->size != 0 || history_->Rate(kernel.key) > 0;
+}
+
 bool PartSizes::IsLong(const KernelFacts& kernel, const KernelLaunch& launch) const {
-  if (launch.blocks() > KernelLaunch::kMostBlocks) return false;
+  // What no device takes is the driver's to refuse, as it is.
+  if (!launch.IsPossible() || launch.blocks() > KernelLaunch::kMostBlocks) return false;
   if (settings_->size != 0) return launch.blocks() > settings_->size;
   const uint64_t unit = UnitNs(kernel, launch);
+  if (unit == 0) return false;
+  if (!IsKnown(kernel)) return launch.blocks() > 2 * Blocks(kernel, launch, launch.blocks());
   // Two parts of a little more than half a unit each would only cost.
-  return unit != 0 && Estimate(&kernel, launch.blocks() * launch.block_threads()) / 3 > unit / 2;
+  return Estimate(&kernel, launch.blocks() * launch.block_threads()) / 3 > unit / 2;
 }
 
 uint64_t PartSizes::Blocks(const KernelFacts& kernel, const KernelLaunch& launch, uint64_t remaining) const {

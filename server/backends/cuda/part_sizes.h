@@ -29,7 +29,10 @@ class PartSizes {
   bool FromTheGate() const { return settings_->size == 0; }
   /// Nanoseconds; 0: not known.
   uint64_t Estimate(const KernelFacts* kernel, uint64_t threads) const;
-  /// Whether splitting it would be of any use now. What is not known yet runs whole, and is known then.
+  /// Sizes of its parts follow from more than a guess: its speed was measured, or the settings say them.
+  bool IsKnown(const KernelFacts& kernel) const;
+  /// Whether splitting it would be of any use now. What is not known yet is long when it has more than two first
+  /// groups: whole, it might keep the device for any time.
   bool IsLong(const KernelFacts& kernel, const KernelLaunch& launch) const;
   /// Blocks of the next part, of `remaining`; at least 1.
   uint64_t Blocks(const KernelFacts& kernel, const KernelLaunch& launch, uint64_t remaining) const;

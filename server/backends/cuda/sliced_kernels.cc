@@ -36,6 +36,11 @@ void SlicedKernels::Tell(const std::string& kernel, const std::string& how) {
 std::shared_ptr<const SlicedKernel> SlicedKernels::Find(const std::shared_ptr<KernelFacts>& kernel, CUcontext context,
                                                         bool wait) {
   if (kernel->whole.load(std::memory_order_relaxed)) return nullptr;
+  if (kernel->code == nullptr || kernel->code->text == nullptr) {
+    // Nobody shall wait for the builder to find that.
+    if (!kernel->whole.exchange(true)) Tell(kernel->name, "runs whole: its module was not loaded from one PTX text");
+    return nullptr;
+  }
   const Order order{kernel, context};
   const Key key{kernel->key, context};
   {
@@ -79,8 +84,6 @@ std::shared_ptr<const SlicedKernel> SlicedKernels::Build(const Order& order) {
     Tell(kernel.name, "runs whole: " + why);
     return nullptr;
   };
-  if (kernel.code == nullptr || kernel.code->text == nullptr)
-    return whole("its module was not loaded from one PTX text");
   auto module = kernel.code->text->Parsed();
   if (!module.ok()) return whole("its module's PTX is not understood: " + module.status().text());
   if (const std::string why = WhyWhole(**module, kernel.name); !why.empty()) return whole(why);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Copies of kernels that run in parts. Made when a long kernel is launched while others want the device, so a tenant
-// who is alone compiles nothing twice.
+// Copies of kernels that run in parts. Made when a kernel that is long, or may be, is launched while others want the
+// device, so a tenant who is alone compiles nothing twice.
 //
 // Threads: Find() and EndContext() are the executor's; a builder thread, started when first needed, rewrites and
 // compiles. Lock: mutex_, a leaf; the driver is called without it.

@@ -74,7 +74,10 @@ bool Turns::MayRun(Turn& turn, bool* late) {
     if (driver_->cuEventQuery(turn.pause->native()) != CUDA_ERROR_NOT_READY) return true;
     return turn.late = std::chrono::steady_clock::now() - turn.since > kPatience;
   }
-  if (turn.under_way->load(std::memory_order_relaxed) >= kUnderWay) return false;
+  const uint32_t under_way = turn.under_way->load(std::memory_order_relaxed);
+  if (under_way >= kUnderWay) return false;
+  // A first group may take any time: the second part waits until it was measured.
+  if (under_way != 0 && turn.sliced != nullptr && !sizes_->IsKnown(*turn.kernel)) return false;
   std::erase_if(turn.before, [&](const std::shared_ptr<StreamState>& stream) {
     return driver_->cuStreamQuery(stream->native()) != CUDA_ERROR_NOT_READY;
   });

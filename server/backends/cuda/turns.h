@@ -5,6 +5,9 @@
 // While a launch is here the executor gives its stream nothing (deferral.h), so parts go into the guest's own stream,
 // one behind the other, and the driver keeps all order. When the last part is given to the driver the stream goes on.
 //
+// Of a kernel that was never measured one part is under way at a time: the first, as large as paper 004's formula says,
+// is measured before there is a second.
+//
 // A unit is asked for only when it could run at once: one that was granted and then waited, for a host function or for
 // another stream, would keep the device from everybody. Whoever waits longer than kPatience for that is given to the
 // driver as it is, so that streams which wait for each other in ways that only the guest knows go on; its time is

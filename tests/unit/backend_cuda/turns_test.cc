@@ -25,12 +25,27 @@ constexpr char kText[] =
     "st.global.u32 [%d1], %r1;\nret;\n}\n";
 
 std::atomic<int> launches{0};
-std::latch* loading = nullptr;  ///< Loading a module waits for it.
+std::atomic<unsigned> last_blocks{0};  ///< Of the latest launch, in the first axis.
+std::latch* loading = nullptr;         ///< Loading a module waits for it.
+std::latch* ending = nullptr;          ///< Events wait for it, where a test wants that.
 DriverTable fake_table;
 
-CUresult CountLaunch(CUfunction, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, CUstream, void**,
-                     void**) {
+CUresult CountLaunch(CUfunction, unsigned blocks, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, CUstream,
+                     void**, void**) {
+  last_blocks = blocks;
   ++launches;
+  return CUDA_SUCCESS;
+}
+
+CUresult LookAtEnd(CUevent) { return ending->try_wait() ? CUDA_SUCCESS : CUDA_ERROR_NOT_READY; }
+
+CUresult AwaitEnd(CUevent) {
+  ending->wait();
+  return CUDA_SUCCESS;
+}
+
+CUresult TakesAMicrosecond(float* milliseconds, CUevent, CUevent) {
+  *milliseconds = 0.001f;
   return CUDA_SUCCESS;
 }
 
@@ -42,7 +57,7 @@ CUresult LoadSlowly(CUmodule* module, const void* image, unsigned count, CUjit_o
 /// A gate that is always entered.
 class EasyGate final : public LaunchGate {
  public:
-  uint64_t UnitNs() const override { return 1000; }
+  uint64_t UnitNs() const override { return 1'000'000; }
   uint32_t Tenants() const override { return 2; }
   bool TryEnter(uint64_t) override { return true; }
   bool Enter(uint64_t) override { return true; }
@@ -55,6 +70,7 @@ class TurnsTest : public testing::Test {
   void SetUp() override {
     launches = 0;
     loading = &loaded_;
+    ending = &ended_;
     fake_table = table_;
     table_.cuLaunchKernel = CountLaunch;
     table_.cuModuleLoadDataEx = LoadSlowly;
@@ -94,6 +110,7 @@ class TurnsTest : public testing::Test {
   }
 
   std::latch loaded_{1};  // The builder's thread may look at it until it is joined.
+  std::latch ended_{1};   // Likewise the units'.
   FakeDriver driver_;
   DriverTable table_ = driver_.table();
   CUcontext context_ = nullptr;
@@ -134,6 +151,31 @@ TEST_F(TurnsTest, PatienceWithTheCopyEnds) {
   EXPECT_EQ(over[0]->sliced, nullptr);
   EXPECT_EQ(launches, 1);
   loaded_.count_down();
+}
+
+TEST_F(TurnsTest, TheFirstPartOfAnUnknownKernelIsMeasuredBeforeTheSecond) {
+  settings_.size = 0;
+  settings_.beta = 1;  // 128 * 1 / 2 tenants = 64 threads.
+  table_.cuEventQuery = LookAtEnd;
+  table_.cuEventSynchronize = AwaitEnd;
+  table_.cuEventElapsedTime = TakesAMicrosecond;
+  loaded_.count_down();
+  auto turn = NewTurn();
+  turn->launch.block = {64, 1, 1};
+  ASSERT_TRUE(sharing_->sizes.IsLong(*kernel_, turn->launch));
+  turn->sliced = sharing_->sliced.Find(kernel_, context_, /*wait=*/true);
+  ASSERT_NE(turn->sliced, nullptr);
+  sharing_->turns.Add(std::move(turn));
+  while (launches == 0) std::this_thread::yield();
+  EXPECT_EQ(last_blocks, 1u);
+  // When this one has had its turn the other one's had come before.
+  sharing_->turns.Add(NewTurn());
+  EXPECT_EQ(AwaitOver()[0]->sliced, nullptr);
+  EXPECT_EQ(launches, 2);
+  ended_.count_down();
+  EXPECT_NE(AwaitOver()[0]->sliced, nullptr);
+  EXPECT_EQ(launches, 3);
+  EXPECT_EQ(last_blocks, kBlocks - 1) << "as many as a unit has room for";
 }
 
 }  // namespace
