@@ -52,11 +52,11 @@ class LaunchGate {
   virtual void Announce(uint64_t estimated_ns) { (void)estimated_ns; }
 
   /// How long before its estimated end the last piece of a grant should leave early, nanoseconds, so that whoever is
-  /// next gets ready meanwhile; 0: never.
+  /// next gets ready meanwhile; 0: never. For a given piece: EarlyRestNs(), early_leave.h.
   virtual uint64_t EarlyNs() const { return 0; }
-  /// Whether what is in flight is the last of its grant.
+  /// Whether what is in flight is the last of its grant. Takes no lock.
   virtual bool Ends() const { return false; }
-  /// A piece of Ends() is about to end: instead of Leave(), which LeaveLate() then makes up for.
+  /// A piece of Ends() is about to end: instead of Leave(), which LeaveLate() then makes up for. Takes no lock.
   virtual void LeaveEarly(uint64_t estimated_ns) { (void)estimated_ns; }
   virtual void LeaveLate(uint64_t estimated_ns, uint64_t measured_ns) { Leave(estimated_ns, measured_ns); }
 

@@ -112,6 +112,36 @@ bool Turns::Give(Turn& turn, uint64_t estimate, bool entered, bool late) {
   return high == all || turn.result != CUDA_SUCCESS;
 }
 
+void Turns::AwaitLeft() {
+  for (;;) {
+    std::unique_lock<std::mutex> lock(mutex_);
+    const uint64_t seen = units_over_;
+    if (stop_) return;
+    lock.unlock();
+    const Units::Rest rest = units_->rest();
+    // Of one whose end cannot be foreseen the gate tells.
+    if (rest.units == 0 || (rest.units == 1 && !rest.leaves_at)) return;
+    lock.lock();
+    const auto news = [&] { return stop_ || units_over_ != seen; };
+    if (!rest.leaves_at) {
+      changed_.wait(lock, news);
+    } else if (!changed_.wait_until(lock, *rest.leaves_at, news)) {
+      lock.unlock();
+      return units_->LeaveEarly();
+    }
+  }
+}
+
+bool Turns::Enter(uint64_t estimate) {
+  if (gate_->TryEnter(estimate)) return true;
+  if (gate_->EarlyNs() != 0 && gate_->Ends()) {
+    // That more will come is said before anything leaves.
+    gate_->Announce(estimate);
+    AwaitLeft();
+  }
+  return gate_->Enter(estimate);
+}
+
 bool Turns::Step(Turn& turn, bool late) {
   if (current_ != turn.timers->context()) {
     turn.result = driver_->cuCtxSetCurrent(turn.timers->context());
@@ -120,7 +150,7 @@ bool Turns::Step(Turn& turn, bool late) {
   }
   // What ran unasked.
   if (const uint64_t owed = owed_.exchange(0, std::memory_order_relaxed); owed != 0) {
-    if (gate_->Enter(owed)) gate_->Leave(owed, owed);
+    if (Enter(owed)) gate_->Leave(owed, owed);
   }
   const uint64_t all = turn.launch.blocks();
   uint64_t blocks = all;
@@ -129,7 +159,7 @@ bool Turns::Step(Turn& turn, bool late) {
     const bool measure = turn.sliced->way == cuda_slicing::Way::kGuard && all >= kManyBlocks &&
                          turn.kernel->empty_ns.load(std::memory_order_relaxed) == 0 && !late &&
                          !turn.kernel->measures.exchange(true, std::memory_order_relaxed);
-    if (measure && gate_->Enter(0)) {
+    if (measure && Enter(0)) {
       Unit unit;
       unit.timers = turn.timers;
       unit.entered = true;
@@ -142,7 +172,7 @@ bool Turns::Step(Turn& turn, bool late) {
     }
   }
   const uint64_t estimate = sizes_->Estimate(turn.kernel.get(), blocks * turn.launch.block_threads());
-  if (!late && !gate_->TryEnter(estimate) && !gate_->Enter(estimate)) {
+  if (!late && !Enter(estimate)) {
     turn.result = CUDA_ERROR_NOT_PERMITTED;  // The session ends.
     return true;
   }

@@ -13,6 +13,10 @@
 // driver as it is, so that streams which wait for each other in ways that only the guest knows go on; its time is
 // charged when it is over.
 //
+// When a grant ends, its last unit leaves the gate shortly before it is over (server/worker/early_leave.h), so that the
+// next tenant gets ready meanwhile: turns' thread sees to that while it has a launch that asks for the next grant.
+// Where nothing more is wanted nobody leaves early: the scheduler would take the tenant for idle before it is.
+//
 // Alone, a launch only comes here when its stream is too far ahead of the device (server/worker/open_flight.h). It is
 // not run here: it waits, with the same patience, and is then the executor's again.
 //
@@ -20,7 +24,7 @@
 //   executor      Add(), TakeOver(). Hears through `wake` that launches are over.
 //   turns' thread takes the launches in turn, one part each; waits in the gate. Started with the first.
 //   units' thread OnUnitOver(), Owe().
-// Lock: mutex_, a leaf; neither the driver nor the gate is called with it.
+// Lock: mutex_, a leaf; neither the driver, the gate nor the units are called with it.
 #ifndef HAWSER_SERVER_BACKENDS_CUDA_TURNS_H_
 #define HAWSER_SERVER_BACKENDS_CUDA_TURNS_H_
 
@@ -104,6 +108,10 @@ class Turns {
   /// True: there is nothing (more) to wait for.
   bool HasCopy(Turn& turn);
   bool Step(Turn& turn, bool late);
+  /// Passes the gate; false: the session ends.
+  bool Enter(uint64_t estimate);
+  /// The grant has ended: waits until its last unit has left the gate, early if its end can be foreseen.
+  void AwaitLeft();
 
   const DriverTable* const driver_;
   LaunchGate* const gate_;

@@ -7,6 +7,7 @@
 #include <chrono>
 #include <utility>
 
+#include "server/worker/early_leave.h"
 #include "server/worker_settings.h"
 
 namespace hawser::server::cuda_backend {
@@ -22,6 +23,12 @@ constexpr uint32_t kAlarms = 3;
 constexpr uint64_t kRough = 100'000;
 /// How often at most the history is written.
 constexpr std::chrono::milliseconds kBetweenSaves{200};
+/// Longer estimates are no help, and sums of them would not fit into a time.
+constexpr uint64_t kMostEstimateNs = uint64_t{1} << 40;
+
+std::chrono::nanoseconds EstimateOf(const Unit& unit) {
+  return std::chrono::nanoseconds(std::min(unit.estimate, kMostEstimateNs));
+}
 
 }  // namespace
 
@@ -58,11 +65,62 @@ CUresult Units::Run(Unit unit, CUstream stream, const std::function<CUresult()>&
   if (unit.under_way != nullptr) unit.under_way->fetch_add(1, std::memory_order_relaxed);
   {
     const std::lock_guard<std::mutex> lock(mutex_);
+    unit.run_at = Unit::Clock::now();
+    const auto begins = units_.empty() ? unit.run_at : std::max(unit.run_at, units_.back().ends_about);
+    unit.ends_about = begins + EstimateOf(unit);
     units_.push_back(std::move(unit));
     if (!thread_.joinable()) thread_ = std::thread([this] { Thread(); });
   }
   changed_.notify_all();
   return CUDA_SUCCESS;
+}
+
+void Units::Leave(const Unit& unit, uint64_t bill) {
+  bool left_early = false;
+  {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    units_.front().over = true;
+    left_early = units_.front().left_early;
+    if (units_.size() > 1) {
+      // The next one begins where this one has ended.
+      Unit& next = units_[1];
+      next.ends_about = std::max(next.run_at, Unit::Clock::now()) + EstimateOf(next);
+    }
+  }
+  if (!unit.entered) return;
+  if (left_early) {
+    gate_->LeaveLate(unit.estimate, bill);
+  } else {
+    gate_->Leave(unit.estimate, bill);
+  }
+}
+
+Unit* Units::Foreseen() {
+  const size_t first = !units_.empty() && units_.front().over ? 1 : 0;
+  if (units_.size() != first + 1) return nullptr;
+  Unit& unit = units_[first];
+  return unit.entered && unit.estimate != 0 && !unit.left_early ? &unit : nullptr;
+}
+
+Units::Rest Units::rest() {
+  const uint64_t handover = gate_->EarlyNs();
+  const std::lock_guard<std::mutex> lock(mutex_);
+  Rest rest;
+  rest.units = static_cast<size_t>(std::count_if(
+      units_.begin(), units_.end(), [](const Unit& unit) { return unit.entered && !unit.left_early && !unit.over; }));
+  const Unit* const unit = Foreseen();
+  if (unit == nullptr) return rest;
+  const std::chrono::nanoseconds early(EarlyRestNs(handover, unit->estimate));
+  if (early.count() != 0) rest.leaves_at = unit->ends_about - early;
+  return rest;
+}
+
+void Units::LeaveEarly() {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  Unit* const unit = Foreseen();
+  if (unit == nullptr || !gate_->Ends()) return;
+  unit->left_early = true;
+  gate_->LeaveEarly(unit->estimate);
 }
 
 void Units::Finish(Unit& unit) {
@@ -79,7 +137,7 @@ void Units::Finish(Unit& unit) {
   // Units of two streams may overlap. What was billed already is not billed again.
   uint64_t bill = length;
   if (good && last_.timers == unit.timers) bill = std::min(length, ElapsedNs(*driver_, last_.end, unit.end));
-  if (unit.entered) gate_->Leave(unit.estimate, bill);
+  Leave(unit, bill);
   if (unit.late && owed_) owed_(bill);
   if (unit.kernel != nullptr && length != 0) {
     if (unit.kernel->graph) {

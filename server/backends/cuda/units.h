@@ -4,20 +4,24 @@
 //
 // Who runs what
 //   any thread     Run(), with the unit's context current. One unit after the other for a stream.
-//   units' thread  waits for the units in the order in which they were run, started with the first.
+//   units' thread  waits for the units in the order in which they were run, started with the first; leaves the gate.
+//   turns' thread  LeaveEarly(): leaves it for the last unit of a grant shortly before that ends.
 // A unit is run only when nothing but the device's own work is before it, so it ends by itself.
 //
-// Lock: mutex_, a leaf; neither the driver nor the gate is called with it.
+// Lock: mutex_, a leaf; the driver is not called with it, and of the gate only what takes no lock: Ends() and
+// LeaveEarly(), so that the unit's LeaveLate() comes after that.
 #ifndef HAWSER_SERVER_BACKENDS_CUDA_UNITS_H_
 #define HAWSER_SERVER_BACKENDS_CUDA_UNITS_H_
 
 #include <atomic>
+#include <chrono>
 #include <condition_variable>
 #include <cstdint>
 #include <deque>
 #include <functional>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <thread>
@@ -30,6 +34,7 @@
 namespace hawser::server::cuda_backend {
 
 struct Unit {
+  using Clock = std::chrono::steady_clock;
   std::shared_ptr<EventPool> timers;  ///< Of its context.
   CUevent begin = nullptr, end = nullptr;
   uint64_t estimate = 0;  ///< Nanoseconds; 0: not known.
@@ -41,6 +46,10 @@ struct Unit {
   std::shared_ptr<KernelFacts> kernel;
   uint32_t track = 0;                                ///< In the trace.
   std::shared_ptr<std::atomic<uint32_t>> under_way;  ///< One less when it is over; may be null.
+  // The units' affair, with their lock.
+  Clock::time_point run_at, ends_about;
+  bool left_early = false;
+  bool over = false;
 };
 
 class Units {
@@ -66,9 +75,23 @@ class Units {
   /// Waits until no unit of this context is left.
   void Drain(CUcontext context);
 
+  /// What a grant that has ended still waits for.
+  struct Rest {
+    size_t units = 0;  ///< That have not left the gate.
+    /// Not null: nothing else is under way, and this is when the only one should leave early.
+    std::optional<Unit::Clock::time_point> leaves_at;
+  };
+  Rest rest();
+  /// The only unit leaves the gate now, if it is still that, and the last of its grant.
+  void LeaveEarly();
+
  private:
   void Thread();
   void Finish(Unit& unit);
+  /// The first of units_ has ended: it leaves the gate, unless it has left early; then that is made up for.
+  void Leave(const Unit& unit, uint64_t bill);
+  /// What is under way, if it is one unit only, has not left the gate, and its end can be foreseen. With the lock.
+  Unit* Foreseen();
   void GiveUp(Unit& unit);
   void Save();
 

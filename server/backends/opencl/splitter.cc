@@ -7,6 +7,7 @@
 #include "scheduler/core/thread_group.h"
 #include "server/backends/opencl/slicing/carry.h"
 #include "server/backends/opencl/slicing/carry_probe.h"
+#include "server/worker/early_leave.h"
 #include "server/worker_settings.h"
 
 namespace hawser::server::ocl {
@@ -22,9 +23,6 @@ using slicing::SlicePlan;
 constexpr size_t kUnderWay = 2;
 // So many whole launches; the gate bounds their time.
 constexpr size_t kWholeUnderWay = 256;
-// At most this fraction of a part may still run when it leaves the gate; of a short one half of what handing over
-// takes.
-constexpr uint64_t kLeastRest = 4, kShortRest = 2;
 // A launch is never cut into more: each part costs some microseconds.
 constexpr uint64_t kMostParts = 4096;
 // Work-items that one compute unit is taken to run at once, where the settings do not say.
@@ -357,8 +355,7 @@ void CL_CALLBACK Splitter::OnPartEnd(cl_event event, cl_int status, void* contex
 }
 
 bool Splitter::AwaitLeft(Lane& lane, UnderWay& part) {
-  const uint64_t handover = gate_->EarlyNs();
-  const std::chrono::nanoseconds early(std::min(handover, std::max(part.estimate / kLeastRest, handover / kShortRest)));
+  const std::chrono::nanoseconds early(EarlyRestNs(gate_->EarlyNs(), part.estimate));
   std::unique_lock<std::mutex> lock(lane.mutex);
   const auto over = [&part] { return part.ended || part.left_early; };
   if (early.count() == 0) {

@@ -1,14 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "server/backends/cuda/turns.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <atomic>
 #include <chrono>
+#include <condition_variable>
 #include <latch>
 #include <memory>
+#include <mutex>
+#include <semaphore>
 #include <string>
 #include <thread>
+#include <utility>
+#include <vector>
 
 #include "server/backends/cuda/sharing.h"
 #include "server/session_stats.h"
@@ -17,7 +23,11 @@
 namespace hawser::server::cuda_backend {
 namespace {
 
+using testing::ElementsAre;
+using testing::UnorderedElementsAre;
+
 constexpr unsigned kBlocks = 8;
+constexpr int kEnough = 1000;
 constexpr char kText[] =
     ".version 7.0\n.target sm_75\n.address_size 64\n"
     ".visible .entry add(.param .u64 p, .param .u32 count, .param .u32 value)\n"
@@ -25,9 +35,9 @@ constexpr char kText[] =
     "st.global.u32 [%d1], %r1;\nret;\n}\n";
 
 std::atomic<int> launches{0};
-std::atomic<unsigned> last_blocks{0};  ///< Of the latest launch, in the first axis.
-std::latch* loading = nullptr;         ///< Loading a module waits for it.
-std::latch* ending = nullptr;          ///< Events wait for it, where a test wants that.
+std::atomic<unsigned> last_blocks{0};       ///< Of the latest launch, in the first axis.
+std::latch* loading = nullptr;              ///< Loading a module waits for it.
+std::counting_semaphore<>* ends = nullptr;  ///< Units that may end, where a test says that.
 DriverTable fake_table;
 
 CUresult CountLaunch(CUfunction, unsigned blocks, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, CUstream,
@@ -37,10 +47,10 @@ CUresult CountLaunch(CUfunction, unsigned blocks, unsigned, unsigned, unsigned, 
   return CUDA_SUCCESS;
 }
 
-CUresult LookAtEnd(CUevent) { return ending->try_wait() ? CUDA_SUCCESS : CUDA_ERROR_NOT_READY; }
+CUresult HasNotEnded(CUevent) { return CUDA_ERROR_NOT_READY; }
 
 CUresult AwaitEnd(CUevent) {
-  ending->wait();
+  ends->acquire();
   return CUDA_SUCCESS;
 }
 
@@ -54,15 +64,62 @@ CUresult LoadSlowly(CUmodule* module, const void* image, unsigned count, CUjit_o
   return fake_table.cuModuleLoadDataEx(module, image, count, options, values);
 }
 
-/// A gate that is always entered.
-class EasyGate final : public LaunchGate {
+/// A gate whose grant ends after some units: then it is entered by waiting, which begins the next grant. Writes down
+/// what is said to it when that happens and from then on.
+class TestGate final : public LaunchGate {
  public:
   uint64_t UnitNs() const override { return 1'000'000; }
   uint32_t Tenants() const override { return 2; }
-  bool TryEnter(uint64_t) override { return true; }
-  bool Enter(uint64_t) override { return true; }
-  void Leave(uint64_t, uint64_t) override {}
-  void Cancel() override {}
+  bool TryEnter(uint64_t) override {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    if (units > 0) --units;
+    if (units == 0 && ended_) return false;
+    ended_ = units == 0;
+    return true;
+  }
+  bool Enter(uint64_t) override {
+    Note("enter");
+    const std::lock_guard<std::mutex> lock(mutex_);
+    ended_ = false;
+    units = kMany;
+    return !cancelled_;
+  }
+  void Leave(uint64_t, uint64_t used) override { Note("leave " + std::to_string(used)); }
+  void Announce(uint64_t) override { Note("announce"); }
+  uint64_t EarlyNs() const override { return early; }
+  bool Ends() const override { return ends && ended_; }
+  void LeaveEarly(uint64_t estimate) override { Note("early " + std::to_string(estimate)); }
+  void LeaveLate(uint64_t estimate, uint64_t used) override {
+    Note("late " + std::to_string(estimate) + " " + std::to_string(used));
+  }
+  void Cancel() override { cancelled_ = true; }
+
+  /// So much was said; or only a failure takes so long.
+  void Await(size_t count) {
+    std::unique_lock<std::mutex> lock(mutex_);
+    EXPECT_TRUE(changed_.wait_for(lock, std::chrono::seconds(60), [&] { return said_.size() >= count; }));
+  }
+  std::vector<std::string> said() {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    return said_;
+  }
+
+  static constexpr int kMany = 1000;
+  int units = kMany;   ///< Of the grant.
+  bool ends = true;    ///< Otherwise it is only refused for a moment.
+  uint64_t early = 0;  ///< EarlyNs().
+
+ private:
+  void Note(std::string what) {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    said_.push_back(std::move(what));
+    changed_.notify_all();
+  }
+
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  std::vector<std::string> said_;
+  std::atomic<bool> ended_{false}, cancelled_{false};
 };
 
 class TurnsTest : public testing::Test {
@@ -70,7 +127,7 @@ class TurnsTest : public testing::Test {
   void SetUp() override {
     launches = 0;
     loading = &loaded_;
-    ending = &ended_;
+    ends = &ends_;
     fake_table = table_;
     table_.cuLaunchKernel = CountLaunch;
     table_.cuModuleLoadDataEx = LoadSlowly;
@@ -92,6 +149,15 @@ class TurnsTest : public testing::Test {
         &table_, &gate_, &settings_, 128, &stats_, [](std::string_view, const std::string&) {}, [] {});
   }
 
+  void TearDown() override { ends_.release(kEnough); }
+
+  /// Units end when a test says so, and take a microsecond.
+  void HoldUnits() {
+    table_.cuEventQuery = HasNotEnded;
+    table_.cuEventSynchronize = AwaitEnd;
+    table_.cuEventElapsedTime = TakesAMicrosecond;
+  }
+
   std::unique_ptr<Turn> NewTurn() {
     auto turn = std::make_unique<Turn>();
     turn->stream = stream_;
@@ -109,12 +175,12 @@ class TurnsTest : public testing::Test {
     return over;
   }
 
-  std::latch loaded_{1};  // The builder's thread may look at it until it is joined.
-  std::latch ended_{1};   // Likewise the units'.
+  std::latch loaded_{1};               // The builder's thread may look at it until it is joined.
+  std::counting_semaphore<> ends_{0};  // Likewise the units'.
   FakeDriver driver_;
   DriverTable table_ = driver_.table();
   CUcontext context_ = nullptr;
-  EasyGate gate_;
+  TestGate gate_;
   SplitSettings settings_;
   SessionStatsPage stats_;
   std::shared_ptr<StreamState> stream_;
@@ -156,9 +222,7 @@ TEST_F(TurnsTest, PatienceWithTheCopyEnds) {
 TEST_F(TurnsTest, TheFirstPartOfAnUnknownKernelIsMeasuredBeforeTheSecond) {
   settings_.size = 0;
   settings_.beta = 1;  // 128 * 1 / 2 tenants = 64 threads.
-  table_.cuEventQuery = LookAtEnd;
-  table_.cuEventSynchronize = AwaitEnd;
-  table_.cuEventElapsedTime = TakesAMicrosecond;
+  HoldUnits();
   loaded_.count_down();
   auto turn = NewTurn();
   turn->launch.block = {64, 1, 1};
@@ -172,10 +236,102 @@ TEST_F(TurnsTest, TheFirstPartOfAnUnknownKernelIsMeasuredBeforeTheSecond) {
   sharing_->turns.Add(NewTurn());
   EXPECT_EQ(AwaitOver()[0]->sliced, nullptr);
   EXPECT_EQ(launches, 2);
-  ended_.count_down();
+  ends_.release(kEnough);
   EXPECT_NE(AwaitOver()[0]->sliced, nullptr);
   EXPECT_EQ(launches, 3);
   EXPECT_EQ(last_blocks, kBlocks - 1) << "as many as a unit has room for";
+}
+
+/// The grant ends with the first units, which run until the test ends them.
+class GrantsEndTest : public TurnsTest {
+ protected:
+  static constexpr uint64_t kHourNs = 3'600'000'000'000;
+
+  void SetUp() override {
+    TurnsTest::SetUp();
+    HoldUnits();
+  }
+  /// Begins one unit after the other.
+  void Run(int units) {
+    gate_.units = units;
+    for (int i = 0; i < units; ++i) {
+      sharing_->turns.Add(NewTurn());
+      ASSERT_EQ(AwaitOver()[0]->result, CUDA_SUCCESS);
+    }
+  }
+  /// Of a whole launch.
+  uint64_t Estimate() const { return sharing_->sizes.Estimate(kernel_.get(), kBlocks); }
+  void LearnFast() { sharing_->history.Learn(kernel_->key, 1, 100); }
+  void LearnSlow() { sharing_->history.Learn(kernel_->key, 1, kHourNs); }
+};
+
+TEST_F(GrantsEndTest, TheLastUnitLeavesBeforeItEnds) {
+  gate_.early = kHourNs;  // It is always about to end.
+  LearnFast();
+  const std::string estimate = std::to_string(Estimate());
+  Run(1);
+  sharing_->turns.Add(NewTurn());
+  EXPECT_EQ(AwaitOver()[0]->result, CUDA_SUCCESS);
+  EXPECT_THAT(gate_.said(), ElementsAre("announce", "early " + estimate, "enter"));
+  ends_.release(2);
+  gate_.Await(5);
+  EXPECT_THAT(gate_.said(),
+              ElementsAre("announce", "early " + estimate, "enter", "late " + estimate + " 1000", "leave 1000"));
+}
+
+TEST_F(GrantsEndTest, AUnitThatEndsBeforeItsTimeLeavesThen) {
+  gate_.early = 1;
+  LearnSlow();
+  Run(1);
+  sharing_->turns.Add(NewTurn());
+  gate_.Await(1);
+  ends_.release(1);
+  EXPECT_EQ(AwaitOver()[0]->result, CUDA_SUCCESS);
+  EXPECT_THAT(gate_.said(), ElementsAre("announce", "leave 1000", "enter"));
+}
+
+TEST_F(GrantsEndTest, AUnitLeavesAtItsEndWhereNothingSaysWhenThatIs) {
+  gate_.early = kHourNs;
+  Run(1);
+  sharing_->turns.Add(NewTurn());
+  EXPECT_EQ(AwaitOver()[0]->result, CUDA_SUCCESS);
+  EXPECT_THAT(gate_.said(), ElementsAre("announce", "enter"));
+}
+
+TEST_F(GrantsEndTest, OfTwoUnitsTheSecondLeavesBeforeItEnds) {
+  gate_.early = kHourNs;
+  LearnFast();
+  const std::string estimate = std::to_string(Estimate());
+  Run(2);
+  sharing_->turns.Add(NewTurn());
+  gate_.Await(1);
+  for (int i = 0; i < 100; ++i) std::this_thread::yield();  // Time for a mistake to show.
+  EXPECT_THAT(gate_.said(), ElementsAre("announce"));
+  ends_.release(1);
+  EXPECT_EQ(AwaitOver()[0]->result, CUDA_SUCCESS);
+  gate_.Await(4);
+  EXPECT_THAT(gate_.said(), UnorderedElementsAre("announce", "leave 1000", "early " + estimate, "enter"));
+}
+
+TEST_F(GrantsEndTest, NobodyLeavesAGrantThatGoesOn) {
+  gate_.early = kHourNs;
+  gate_.ends = false;
+  LearnFast();
+  Run(1);
+  sharing_->turns.Add(NewTurn());
+  EXPECT_EQ(AwaitOver()[0]->result, CUDA_SUCCESS);
+  EXPECT_THAT(gate_.said(), ElementsAre("enter"));
+}
+
+TEST_F(GrantsEndTest, ASessionEndsBeforeAUnitThatNeverDoes) {
+  gate_.early = 1;
+  LearnSlow();
+  Run(1);
+  sharing_->turns.Add(NewTurn());
+  gate_.Await(1);
+  gate_.Cancel();
+  sharing_->turns.Stop();
+  EXPECT_EQ(launches, 1);
 }
 
 }  // namespace
