@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "interposer/cuda/copy.h"
 
+#include <algorithm>
 #include <cstring>
 
 #include "interposer/cuda/graph_memory.h"
@@ -36,8 +37,10 @@ bool IsManaged(CUdeviceptr address) {
 }
 
 /// Asynchronous copies up to so many bytes are done by the caller where nothing comes before them: to wake those who
-/// would do it takes longer. Of longer ones so much while they wake.
+/// would do it takes longer. Of longer ones an eighth while they wake, from so many bytes to kMostAtOnce: the call is
+/// to stay short.
 constexpr uint64_t kAtOnce = 1u << 20;
+constexpr uint64_t kMostAtOnce = 4 * kAtOnce;
 /// Copies of which the caller does a part: shorter ones would keep it for too much of their time.
 constexpr uint64_t kShared = 8 * kAtOnce;
 
@@ -50,8 +53,9 @@ std::optional<CUresult> CopyByCaller(StreamCommand& command, size_t size, CopyMo
   if (mode == CopyMode::kSynchronous) return copy(HeapMemory::Wait::kYes, nullptr);
   if (size <= kAtOnce) return copy(HeapMemory::Wait::kNo, nullptr);
   if (size < kShared) return std::nullopt;
-  const HeapMemory::Head head{kAtOnce, [&] {
-                                const CUresult error = send(kAtOnce);
+  const uint64_t part = std::clamp<uint64_t>(size / 8 / kAtOnce * kAtOnce, kAtOnce, kMostAtOnce);
+  const HeapMemory::Head head{part, [&] {
+                                const CUresult error = send(part);
                                 command.session()->Flush();
                                 return error;
                               }};
