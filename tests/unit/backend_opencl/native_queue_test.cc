@@ -145,7 +145,7 @@ TEST(NativeQueueInASession, KeepsTheOrderOfLaunches) {
     ASSERT_EQ(session.SetValue(kernel, 1, i), CL_SUCCESS);
     ASSERT_EQ(session.Launch(queue, kernel, 1), CL_SUCCESS);
     expected = expected * 2654435761u + i;
-    if (i % 100 == 99) {
+    if (i % 97 == 96) {  // Not where the gate opens or shuts: launches are under way there.
       ASSERT_EQ(session.Finish(queue), CL_SUCCESS);
     }
   }
