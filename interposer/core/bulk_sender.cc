@@ -7,8 +7,8 @@
 
 namespace hawser::guest {
 
-BulkSender::BulkSender(wire::Channel* channel, uint32_t chunk, Stats* stats, LossListener* loss)
-    : channel_(channel), chunk_(chunk), stats_(stats), loss_(loss) {}
+BulkSender::BulkSender(wire::Channel* channel, uint32_t chunk, Stats* stats, LossListener* loss, BulkOrder* order)
+    : channel_(channel), chunk_(chunk), stats_(stats), loss_(loss), order_(order) {}
 
 bool BulkSender::Send(uint64_t transfer, uint64_t size, const Source& source) {
   return SendChunks(transfer, size, source);
@@ -20,7 +20,7 @@ bool BulkSender::Send(uint64_t transfer, wire::Bytes data) {
 
 template <typename Get>
 bool BulkSender::SendChunks(uint64_t transfer, uint64_t size, const Get& get) {
-  if (closed_.load(std::memory_order_acquire)) return false;
+  if (closed_.load(std::memory_order_acquire) || !order_->Await(transfer)) return false;
   std::lock_guard lock(mutex_);
   uint64_t offset = 0;
   do {
@@ -40,6 +40,7 @@ bool BulkSender::SendChunks(uint64_t transfer, uint64_t size, const Get& get) {
     }
     offset += header.size;
   } while (offset < size);
+  order_->Done(transfer);
   stats_->bulk_up.store(stats_->bulk_up.load(std::memory_order_relaxed) + size, std::memory_order_relaxed);
   return true;
 }

@@ -3,6 +3,7 @@
 
 #include <chrono>
 #include <cstring>
+#include <thread>
 
 #include "interposer/core/log.h"
 
@@ -17,6 +18,8 @@ constexpr std::chrono::milliseconds kSlice{20};
 constexpr size_t kKeepLarge = 1u << 20;
 /// So many commands without a receiver in between may have left many answers.
 constexpr uint64_t kBusyMask = 4096 - 1;
+/// FlushWhatFits() looks so often for the mutex.
+constexpr int kFlushLooks = 100;
 
 /// Single writer: no read-modify-write is needed.
 inline void Bump(std::atomic<uint64_t>& counter, uint64_t by) {
@@ -35,11 +38,12 @@ bool CommandStream::Encode(const Command& command, std::byte* payload) const {
   return false;
 }
 
-CommandStream::CommandStream(wire::Channel* channel, bool gathers, ReplyTable* replies, Stats* stats,
+CommandStream::CommandStream(wire::Channel* channel, bool gathers, ReplyTable* replies, BulkOrder* order, Stats* stats,
                              CommandTrace* trace, StreamEvents* events, const Api& api)
     : channel_(channel),
       gathers_(gathers),
       replies_(replies),
+      order_(order),
       stats_(stats),
       trace_(trace),
       events_(events),
@@ -83,6 +87,8 @@ bool CommandStream::Write(const Command& command, std::byte* frame, size_t size,
   // Before the frame is visible: the answer may come at once.
   if (sink != nullptr && !replies_->Add(seq, sink)) return false;
   seq_ = seq;
+  if (command.transfer != 0) [[unlikely]]
+    order_->Announce(command.transfer);
   if (trace_ != nullptr) [[unlikely]] {
     trace_->Add(seq, command.opcode, wire::Bytes(frame + sizeof(header), command.size));
   }
@@ -109,6 +115,7 @@ bool CommandStream::Write(const Command& command, std::byte* frame, size_t size,
 template <typename Step>
 bool CommandStream::RepeatWithRoom(Step step) {
   events_->OnBlocked();
+  blocked_.store(true, std::memory_order_release);
   bool done = false;
   while (!done && WaitForRoom()) {
     const wire::Result<bool> result = step();
@@ -118,6 +125,7 @@ bool CommandStream::RepeatWithRoom(Step step) {
     }
     done = result.value();
   }
+  blocked_.store(false, std::memory_order_release);
   events_->OnUnblocked();
   return done;
 }
@@ -143,6 +151,24 @@ void CommandStream::FlushNow() {
   if (closed_.load(std::memory_order_acquire)) return;
   std::lock_guard lock(mutex_);
   if (unflushed_.load(std::memory_order_relaxed) && FlushLocked()) unflushed_.store(false, std::memory_order_release);
+}
+
+void CommandStream::FlushWhatFits() {
+  if (closed_.load(std::memory_order_acquire)) return;
+  // Whoever has the mutex copies one frame, or waits for room: that may need what the caller does next.
+  std::unique_lock lock(mutex_, std::try_to_lock);
+  for (int look = 0; !lock.owns_lock(); ++look) {
+    if (look == kFlushLooks || blocked_.load(std::memory_order_acquire) || !unflushed()) return;
+    std::this_thread::yield();
+    (void)lock.try_lock();
+  }
+  if (!unflushed_.load(std::memory_order_relaxed)) return;
+  const wire::Result<bool> done = channel_->TryFlush();
+  if (!done.ok()) {
+    Fail(done.status());
+  } else if (done.value()) {
+    unflushed_.store(false, std::memory_order_release);
+  }
 }
 
 bool CommandStream::FlushLocked() {

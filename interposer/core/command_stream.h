@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // The sending side of the command channel: one ordered stream for all threads of the process.
 //
-// Locks: the stream mutex (here), then the reply table's. StreamEvents are called under the stream mutex.
-// The path of a command without reply, up to kStackFrame bytes: encode on the stack, lock, copy into the channel,
-// unlock. Nothing allocates; over shared memory no system call happens unless the server sleeps.
+// Locks: the stream mutex (here), then the reply table's or the bulk order's. StreamEvents are called under the stream
+// mutex. The path of a command without reply, up to kStackFrame bytes: encode on the stack, lock, copy into the
+// channel, unlock. Nothing allocates; over shared memory no system call happens unless the server sleeps.
 #ifndef HAWSER_INTERPOSER_CORE_COMMAND_STREAM_H_
 #define HAWSER_INTERPOSER_CORE_COMMAND_STREAM_H_
 
@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "interposer/core/api.h"
+#include "interposer/core/bulk_order.h"
 #include "interposer/core/command_trace.h"
 #include "interposer/core/reply_table.h"
 #include "interposer/core/session.h"
@@ -45,13 +46,14 @@ struct Command {
   size_t size;     ///< Of the payload.
   void (*encode)(const void* message, wire::Writer& writer);
   const void* message;
+  uint64_t transfer = 0;  ///< Whose data the caller sends behind the command; 0: none.
 };
 
 class CommandStream {
  public:
   /// All borrowed; `trace` may be null. `gathers`: the channel keeps bytes until a flush (sockets).
-  CommandStream(wire::Channel* channel, bool gathers, ReplyTable* replies, Stats* stats, CommandTrace* trace,
-                StreamEvents* events, const Api& api);
+  CommandStream(wire::Channel* channel, bool gathers, ReplyTable* replies, BulkOrder* order, Stats* stats,
+                CommandTrace* trace, StreamEvents* events, const Api& api);
 
   /// Numbers and sends a command; `sink` (may be null) is registered before the server can see it.
   /// False: nothing was sent and the sink will not be called.
@@ -60,6 +62,8 @@ class CommandStream {
   void Flush() {
     if (unflushed_.load(std::memory_order_acquire)) FlushNow();
   }
+  /// The same without waiting for room: what does not fit is left to whoever armed the flush (OnUnflushed).
+  void FlushWhatFits();
   /// Counts the batches that OnUnflushed() announced.
   uint64_t batch() const { return batch_.load(std::memory_order_relaxed); }
   bool unflushed() const { return unflushed_.load(std::memory_order_acquire); }
@@ -83,6 +87,7 @@ class CommandStream {
   wire::Channel* const channel_;
   const bool gathers_;
   ReplyTable* const replies_;
+  BulkOrder* const order_;
   Stats* const stats_;
   CommandTrace* const trace_;
   StreamEvents* const events_;
@@ -90,6 +95,7 @@ class CommandStream {
 
   std::atomic<bool> closed_{false};
   std::atomic<bool> unflushed_{false};  ///< Written under the mutex.
+  std::atomic<bool> blocked_{false};    ///< The holder of the mutex waits for room.
   std::atomic<uint64_t> batch_{0};      ///< Written under the mutex.
   std::mutex mutex_;
   uint64_t seq_ = 0;              ///< Of the last command.

@@ -12,7 +12,7 @@ Session::Session() = default;
 
 int32_t Session::SendEncoded(CallFacts call, size_t size, EncodeFunction encode, const void* message, ReplySink* sink,
                              uint64_t transfer) {
-  Command command{call.opcode, 0, size, encode, message};
+  Command command{call.opcode, 0, size, encode, message, transfer};
   if (!strict_ || sink != nullptr || call.has_reply || Receiver::DeliveringHere()) [[likely]] {
     return impl_->stream.Send(command, sink) ? 0 : lost_code();
   }
@@ -70,7 +70,7 @@ uint64_t Session::NewTransfer() { return impl_->next_transfer.fetch_add(1, std::
 
 int32_t Session::SendBulk(uint64_t transfer, wire::Bytes data) {
   if (lost()) return lost_code();
-  impl_->stream.Flush();
+  impl_->stream.FlushWhatFits();
   if (!impl_->bulk_sender.Send(transfer, data)) return lost_code();
   return strict_ ? impl_->AwaitVerdict(transfer) : 0;
 }
@@ -78,7 +78,7 @@ int32_t Session::SendBulk(uint64_t transfer, wire::Bytes data) {
 int32_t Session::SendBulkFrom(uint64_t transfer, uint64_t size,
                               const std::function<const std::byte*(uint64_t offset, uint32_t size)>& source) {
   if (lost()) return lost_code();
-  impl_->stream.Flush();
+  impl_->stream.FlushWhatFits();
   if (!impl_->bulk_sender.Send(transfer, size, source)) return lost_code();
   return strict_ ? impl_->AwaitVerdict(transfer) : 0;
 }

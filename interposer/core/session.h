@@ -94,9 +94,10 @@ class Session {
 
   // ------------------------------------------------------------------ commands
   /// Sends a command. Does not wait, except in strict mode (HAWSER_STRICT=1), where it returns the server's status;
-  /// when the command's data follows as a bulk transfer, SendBulk waits and returns the status instead. (A call with
-  /// a reply of its own is sent with SendForReply or Call, or, when it is answered on the bulk channel, not waited
-  /// for.) Otherwise 0, or lost_code() when the session is over. Within delivery it never waits.
+  /// when the command's data follows as a bulk transfer, SendBulk waits and returns the status instead; between the
+  /// two calls, take no lock that is held while anybody waits, and send nothing (see BulkOrder). (A call with a reply
+  /// of its own is sent with SendForReply or Call, or, when it is answered on the bulk channel, not waited for.)
+  /// Otherwise 0, or lost_code() when the session is over. Within delivery it never waits.
   template <typename Opcode, typename Message>
   int32_t Send(Opcode opcode, const Message& message) {
     return SendEncoded(OpcodeFacts(opcode), message.SizeOf(), &EncodeThunk<Message>, &message, nullptr,
@@ -146,9 +147,10 @@ class Session {
 
   // ------------------------------------------------------------------ bulk data
   uint64_t NewTransfer();
-  /// Sends one transfer's data: flushes the commands, then sends in chunks. May wait for the receiver, never for the
-  /// device. `source` yields the address of bytes [offset, offset + size), which stay there until the next call.
-  /// 0, lost_code(), or in strict mode the status of the command that named the transfer.
+  /// Sends one transfer's data: flushes the commands, then sends in chunks, behind the data of the commands before.
+  /// May wait for the receiver, never for the device. `source` yields the address of bytes [offset, offset + size),
+  /// which stay there until the next call. 0, lost_code(), or in strict mode the status of the command that named the
+  /// transfer.
   int32_t SendBulk(uint64_t transfer, wire::Bytes data);
   int32_t SendBulkFrom(uint64_t transfer, uint64_t size,
                        const std::function<const std::byte*(uint64_t offset, uint32_t size)>& source);

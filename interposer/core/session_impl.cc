@@ -28,12 +28,13 @@ Session::Impl::Impl(Session* owner, const Api& its_api, Connection set_up, std::
       api(its_api),
       connection(std::move(set_up)),
       trace(std::move(command_trace)),
-      stream(connection.command.get(), connection.gathers(), &replies, &owner->stats_, trace.get(), this, api),
+      stream(connection.command.get(), connection.gathers(), &replies, &bulk_order, &owner->stats_, trace.get(), this,
+             api),
       command_pump(connection.command.get(), SpinFor(connection), &replies, &owner->stats_, this, api),
       receiver(&command_pump, "hawser-receive", [this] { Tell(); }),
       bulk_pump(connection.bulk.get(), SpinFor(connection), &transfers, &owner->stats_, this),
       bulk_receiver(&bulk_pump, "hawser-bulk", [this] { Tell(); }),
-      bulk_sender(connection.bulk.get(), connection.bulk_chunk, &owner->stats_, this),
+      bulk_sender(connection.bulk.get(), connection.bulk_chunk, &owner->stats_, this, &bulk_order),
       flusher(&stream),
       heap(connection.heap, connection.heap_size) {}
 
@@ -64,6 +65,7 @@ void Session::Impl::End(const std::string& reason, uint32_t cause) {
   command_pump.Close();
   bulk_pump.Close();
   bulk_sender.Close();
+  bulk_order.Close();
   connection.command->Shutdown();
   connection.bulk->Shutdown();
   // Perhaps nobody waits; callbacks must hear of it all the same.

@@ -18,6 +18,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "interposer/core/bulk_order.h"
 #include "interposer/core/bulk_pump.h"
 #include "interposer/core/bulk_sender.h"
 #include "interposer/core/callback_thread.h"
@@ -89,6 +90,7 @@ class Session::Impl final : private StreamEvents, private LossListener {
   Connection connection;
   const std::unique_ptr<CommandTrace> trace;
   ReplyTable replies;
+  BulkOrder bulk_order;
   CommandStream stream;
   CommandPump command_pump;
   Receiver receiver;

@@ -52,10 +52,16 @@ class StreamCommand {
   }
   template <typename Message>
   CUresult Send(Message& message) {
+    return SendThen(message, [] { return CUDA_SUCCESS; });
+  }
+  /// Sends the message and, when that went well, calls follow(), which sends its data (SendBulk).
+  template <typename Message, typename Follow>
+  CUresult SendThen(Message& message, const Follow& follow) {
     Address(message);
     stream_->submitted.fetch_add(1, std::memory_order_relaxed);
-    const CUresult error = FromWire(session()->Send(message));
-    if (!own_) Mirrors::Get().AfterCommand(stream_);
+    CUresult error = FromWire(session()->Send(message));
+    if (error == CUDA_SUCCESS) error = follow();
+    if (!own_) Mirrors::Get().AfterCommand(stream_);  // Takes a lock, so it comes behind the data.
     return error;
   }
   /// The same, once the server has done it.

@@ -94,8 +94,7 @@ CUresult SendWrite(StreamCommand& command, Message& message, const HostRegion& r
     return command.Send(message);
   }
   message.transfer = session->NewTransfer();
-  const CUresult error = command.Send(message);
-  return error != CUDA_SUCCESS ? error : SendBulk(session, message.transfer, region);
+  return command.SendThen(message, [&] { return SendBulk(session, message.transfer, region); });
 }
 
 }  // namespace hawser::cu

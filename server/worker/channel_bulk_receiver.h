@@ -8,9 +8,10 @@
 // marked busy instead), nor while `done` runs.
 //
 // What bounds it: data of an unknown transfer waits in the channel until the executor announces it.
-// Only while the executor itself waits in Receive() are unknown transfers staged, because their
-// announcements are then behind the command that waits. When staging memory is full the receiver
-// waits for room for as long as `staging_patience`, then that transfer fails with
+// A guest sends data in the order of its commands, so what the executor waits for within a command is
+// never behind it; a guest that does not stops only itself. Only while the executor itself waits in Receive() are
+// unknown transfers staged, because their announcements are then behind the command that waits. When staging memory is
+// full the receiver waits for room for as long as `staging_patience`, then that transfer fails with
 // CL_OUT_OF_HOST_MEMORY and its bytes are read and dropped: nothing behind it is ever stuck.
 #ifndef HAWSER_SERVER_WORKER_CHANNEL_BULK_RECEIVER_H_
 #define HAWSER_SERVER_WORKER_CHANNEL_BULK_RECEIVER_H_

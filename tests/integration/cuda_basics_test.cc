@@ -122,6 +122,40 @@ TEST_F(CudaTest, ThreadsCopyLargeMemoryAtOnce) {
   EXPECT_EQ(wrong, std::vector<int>(kThreads, 0));
 }
 
+// The server stays in the release until the copies under way are done: their data may not lie behind data of commands
+// that it has not met.
+TEST_F(CudaTest, ThreadsReleaseMemoryWhileOthersCopy) {
+  constexpr size_t kSize = 1u << 20;
+  constexpr uint32_t kThreads = 4;
+  std::vector<std::thread> threads;
+  std::vector<int> wrong(kThreads, -1);
+  for (uint32_t number = 0; number < kThreads; ++number) {
+    threads.emplace_back([&, number] {
+      CUstream stream = nullptr;
+      if (cuCtxSetCurrent(context_) != CUDA_SUCCESS) return;
+      if (cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING) != CUDA_SUCCESS) return;
+      std::vector<uint32_t> data(kSize / 4), back(kSize / 4);
+      int bad = 0;
+      for (uint32_t round = 0; round < 60; ++round) {
+        CUdeviceptr memory = 0;
+        bad += cuMemAlloc(&memory, kSize) != CUDA_SUCCESS;
+        std::fill(data.begin(), data.end(), number * 1000000 + round);
+        bad += cuMemcpyHtoDAsync(memory, data.data(), kSize, stream) != CUDA_SUCCESS;
+        if (round % 8 == 7) {
+          bad += cuMemcpyDtoHAsync(back.data(), memory, kSize, stream) != CUDA_SUCCESS;
+          bad += cuStreamSynchronize(stream) != CUDA_SUCCESS;
+          bad += data != back;
+        }
+        bad += cuMemFree(memory) != CUDA_SUCCESS;
+      }
+      bad += cuStreamDestroy(stream) != CUDA_SUCCESS;
+      wrong[number] = bad;
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_EQ(wrong, std::vector<int>(kThreads, 0));
+}
+
 TEST_F(CudaTest, SetsMemory) {
   CUdeviceptr memory = 0;
   HAWSER_CU(cuMemAlloc(&memory, 4096));

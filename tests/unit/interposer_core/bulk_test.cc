@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
+#include <chrono>
 #include <map>
 #include <mutex>
 #include <thread>
@@ -77,6 +78,55 @@ TEST_P(BulkTest, CommandsGoAheadOfTheirData) {
   std::byte header[sizeof(FrameHeader)];
   EXPECT_TRUE(peer->command->WaitReadable({}, std::chrono::seconds(0)).ok());
   EXPECT_EQ(*peer->command->TryRead(header), sizeof(header));
+}
+
+// What the server has met the commands of must not lie behind data that it cannot take yet.
+TEST_P(BulkTest, DataComesInTheOrderOfTheCommands) {
+  FakeServer server(GetParam());
+  auto [session, peer] = server.Connect();
+  opencl::WriteBuffer first, second;
+  first.transfer = session->NewTransfer();
+  second.transfer = session->NewTransfer();
+  ASSERT_EQ(session->Send(second), 0);  // The commands' order counts, not that of the names.
+  ASSERT_EQ(session->Send(first), 0);
+  const std::vector<std::byte> data = Pattern(1000, 1), other = Pattern(1000, 2);
+  std::thread sender([&, s = session] { EXPECT_EQ(s->SendBulk(first.transfer, data), 0); });
+  std::this_thread::sleep_for(std::chrono::milliseconds(20));  // So that it would be first.
+  EXPECT_EQ(session->SendBulk(second.transfer, other), 0);
+  sender.join();
+  uint64_t transfer = 0;
+  EXPECT_EQ(peer->ReceiveBulk(&transfer), other);
+  EXPECT_EQ(peer->ReceiveBulk(&transfer), data);
+}
+
+// The server may wait for the data before it reads another command.
+TEST_P(BulkTest, DataNeedsNoRoomForCommands) {
+  FakeServer server(GetParam());
+  auto [session, peer] = server.Connect();
+  opencl::WriteBuffer message;
+  message.transfer = session->NewTransfer();
+  ASSERT_EQ(session->Send(message), 0);
+  std::atomic<bool> enough{false};
+  std::thread flood([&, s = session] {
+    const std::vector<std::byte> bytes(300);  // Gathered, so that there is something to flush.
+    opencl::WriteBuffer small;
+    small.data = bytes;
+    while (!enough.load() && s->Send(small) == 0) {
+    }
+  });
+  uint64_t sent = 0;
+  do {
+    sent = session->stats().commands;
+    std::this_thread::sleep_for(std::chrono::milliseconds(50));
+  } while (sent != session->stats().commands);
+  const std::vector<std::byte> data = Pattern(300'000, 1);
+  std::thread sender([&, s = session] { EXPECT_EQ(s->SendBulk(message.transfer, data), 0); });
+  uint64_t transfer = 0;
+  EXPECT_EQ(peer->ReceiveBulk(&transfer), data);
+  sender.join();
+  enough = true;
+  peer->Serve([](const FrameHeader&, wire::Bytes) {});
+  flood.join();
 }
 
 TEST_P(BulkTest, ReceivedWhereTheSinkSays) {

@@ -4,10 +4,12 @@
 
 #include <atomic>
 #include <fstream>
+#include <mutex>
 #include <sstream>
 #include <thread>
 #include <vector>
 
+#include "interposer/core/bulk_order.h"
 #include "interposer/core/callback_thread.h"
 #include "interposer/core/command_trace.h"
 #include "interposer/core/id_pools.h"
@@ -35,6 +37,44 @@ TEST(ReplyTable, KeepsSinksUntilTakenOrClosed) {
   EXPECT_EQ(table.Close(), std::vector<ReplySink*>{&b});
   EXPECT_FALSE(table.Add(3, &a));
   EXPECT_EQ(table.Take(2), nullptr);
+}
+
+TEST(BulkOrder, TurnsComeAsAnnounced) {
+  BulkOrder order;
+  for (uint64_t transfer = 1; transfer <= 4; ++transfer) order.Announce(transfer);
+  std::mutex mutex;
+  std::vector<uint64_t> turns;
+  std::vector<std::thread> threads;
+  for (uint64_t transfer = 4; transfer >= 1; --transfer) {
+    threads.emplace_back([&, transfer] {
+      EXPECT_TRUE(order.Await(transfer));
+      {
+        std::lock_guard lock(mutex);
+        turns.push_back(transfer);
+      }
+      order.Done(transfer);
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_EQ(turns, (std::vector<uint64_t>{1, 2, 3, 4}));
+}
+
+TEST(BulkOrder, WhoWasNotAnnouncedNeedNotWait) {
+  BulkOrder order;
+  order.Announce(1);
+  EXPECT_TRUE(order.Await(9));
+  order.Done(9);
+  EXPECT_TRUE(order.Await(1));
+}
+
+TEST(BulkOrder, NobodyWaitsOnceItIsOver) {
+  BulkOrder order;
+  order.Announce(1);
+  order.Announce(2);
+  std::thread second([&] { EXPECT_FALSE(order.Await(2)); });
+  order.Close();
+  second.join();
+  EXPECT_FALSE(order.Await(1));
 }
 
 TEST(Loss, TheFirstReasonCountsAndIsToldOnce) {
