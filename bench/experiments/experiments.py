@@ -36,12 +36,11 @@ SIZES = {
 }
 
 
-# What thread-split really measures: 14K takes about two thirds of a second, the shortest task a fifth, so that each has
-# its turn many times with the slice below: a task that ends one turn later has waited for five slices more. Waking four threads for a hand-over takes 0.1 to 0.2 ms on two cores, so the
-# slice that suits such a machine is longer than beside a GPU.
+# What thread-split really measures: 14K takes about two thirds of a second. The matrices stay small, so that one fits a core's own cache: with large ones every
+# turn begins by fetching them anew, which has nothing to do with whose turn it is.
 LONG = {
     "pocl": {
-        "matmul": {f"{k}K": {"work": "matmul", "size": 50 * k, "rounds": 2} for k in (9, 10, 11, 12, 13, 14)},
+        "matmul": {f"{k}K": {"work": "matmul", "size": 20 * k, "rounds": 31} for k in (9, 10, 11, 12, 13, 14)},
         "sobel": {"2560": {"work": "sobel", "size": 960, "rounds": 50}, "8192": {"work": "sobel", "size": 2304, "rounds": 50}},
         "options": {"5M": {"work": "binomial", "size": 23040}, "10M": {"work": "binomial", "size": 46080},
                     "20M": {"work": "binomial", "size": 46080, "rounds": 2}},
@@ -53,7 +52,9 @@ LONG = {
                     "20M": {"work": "binomial", "size": 15360}},
     },
 }
-LONG_SLICE_US = 16000
+# A task has this many turns if it is the shortest of its mix: fewer, and one that ends a turn later than another has waited much longer; more, and the hand-overs
+# (0.2 ms each on two cores: four threads are woken) are what is measured.
+TURNS = 9
 
 
 @dataclasses.dataclass
@@ -128,6 +129,14 @@ def _six(kinds, sizes, repeat):
             for i, kind in enumerate(names)]
 
 
+def _slice_us(bench, works):
+    """The slice for tasks of these works; 0 for quick looks, which use the server's."""
+    if bench.quick:
+        return 0
+    alone = [min(bench.run("none", [Tenant("alone", {**work, "repeat": 3})]).lengths("alone")) for work in works]
+    return max(2000, round(1000 * min(alone) / TURNS))
+
+
 def _thread_split(bench, figure, title, family, mixes):
     repeat = bench.seconds(10, 3)
     report = Report(title, [
@@ -136,26 +145,27 @@ def _thread_split(bench, figure, title, family, mixes):
     ], ("tasks", "policy", "CV", "max/min", "mean", "mean by FIFO's"))
     sizes = bench.sizes[family] if bench.quick else LONG[bench.stage.device][family]
     if not bench.quick:
-        report.text.append(f"`split` and `fair` with slices of {LONG_SLICE_US // 1000} ms. In the first round FIFO's tasks wait for half of the others on average, later for all; "
+        report.text.append(f"`split` and `fair` with slices of one {TURNS}th of the shortest task, alone, of each mix. In the first round FIFO's tasks wait for half of the others on average, later for all; "
                            "in turns they always have all beside them. Over ten rounds that alone is a mean of 4.3 % above FIFO's.")
     for mix in mixes:
         label = " and ".join(mix)
         groups, rows, fifo = [], [], []
+        slice_us = _slice_us(bench, [sizes[kind] for kind in mix])
         # FIFO before and after: the machine changes its speed from minute to minute.
         for policy in ("fifo", "split", "fair", "fifo") if not bench.quick else ("fifo", "split", "fair"):
             tenants = _six(mix, sizes, repeat)
             # Who is alone runs whole kernels: somebody with short ones is there before, so that none of the six is.
-            settings = {"slice_us": LONG_SLICE_US} if policy != "fifo" and not bench.quick else None
+            settings = {"slice_us": slice_us} if policy != "fifo" and not bench.quick else None
             result = bench.run(policy, [*tenants, Tenant("before", {**bench.sizes["short"], "seconds": 0.15})], settings=settings)
             classes = {}
             for tenant in tenants:
                 classes.setdefault(tenant.kind, []).extend(result.lengths(tenant.name)[:repeat])
             cv, worst, mean = measures.variation(classes), measures.worst_ratio(classes), measures.overall_mean(classes)
+            report.data.append({"mix": label, "policy": policy, "slice_us": slice_us, "runtimes_ms": {
+                tenant.name: result.lengths(tenant.name)[:repeat] for tenant in tenants}})
             rows.append((policy, cv, worst, mean, ", ".join(f"{kind}: {statistics.fmean(times):.1f} ms" for kind, times in classes.items())))
             if policy == "fifo":
                 fifo.append((cv, mean))
-            report.data.append({"mix": label, "policy": policy, "runtimes_ms": {
-                tenant.name: result.lengths(tenant.name)[:repeat] for tenant in tenants}})
             groups.append((policy, [(tenant.name, result.lengths(tenant.name)[:repeat]) for tenant in tenants]))
         fifo_cv, fifo_mean = (statistics.fmean(values) for values in zip(*fifo))
         for policy, cv, worst, mean, means in rows:
