@@ -44,7 +44,7 @@ class CudaMeasures {
   wire::Result<CudaValues> AllocateFree(int iterations);
   /// Loading a module that no process has loaded before, if `constant` is new. load_ms, first_launch_ms.
   wire::Result<CudaValues> ModuleLoad(uint32_t constant);
-  /// One direction, pageable or pinned memory. gib_s.
+  /// One direction, pageable or pinned memory, each copy followed by a wait for its stream. gib_s.
   wire::Result<CudaValues> Bandwidth(bool to_device, bool pinned, size_t size, int repetitions);
   /// A kernel over 16 MiB and the copy of its result, whole in one stream or in four parts in `streams` streams. ms.
   wire::Result<CudaValues> Streams(int streams, int repetitions);
