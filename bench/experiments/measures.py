@@ -18,6 +18,31 @@ def variation(classes):
     return statistics.pstdev(normalised)
 
 
+def at_even_pace(launches, kinds, count):
+    """The first `count` runtimes of each task as they would be on a machine that keeps its speed: {name: [ms]}.
+
+    A shared machine is slower for some seconds, then faster, for all tenants alike. The pace at a time is the mean, over
+    the tasks that run then, of their kind's mean runtime by their own; a runtime is the sum of the paces over its time.
+    What one tenant gets more than another at the same time stays as it is. What all lose alike is not seen here, only in
+    the mean of the plain runtimes. For policies that serve all tenants all the time: under others a task's speed says
+    where in the queue it was. `launches`: name -> [(begin, length)] in ms; `kinds`: name -> kind."""
+    means = {kind: statistics.fmean(length for name, of in launches.items() if kinds[name] == kind for _, length in of[:count])
+             for kind in set(kinds.values())}
+    # Between two of these nobody begins or ends.
+    edges = sorted({edge for of in launches.values() for begin, length in of for edge in (begin, begin + length)})
+    sums, running = [0.0] * len(edges), [0] * len(edges)
+    for name, of in launches.items():
+        for begin, length in of:
+            for i in range(bisect.bisect_left(edges, begin), bisect.bisect_left(edges, begin + length)):
+                sums[i] += means[kinds[name]] / length
+                running[i] += 1
+    total = [0.0]
+    for i in range(len(edges) - 1):
+        total.append(total[-1] + (edges[i + 1] - edges[i]) * (sums[i] / running[i] if running[i] else 1.0))
+    steps = list(zip(edges, total))
+    return {name: [at(steps, begin + length) - at(steps, begin) for begin, length in of[:count]] for name, of in launches.items()}
+
+
 def worst_ratio(classes):
     """The largest runtime by the smallest, of the same kind of task."""
     return max(max(times) / min(times) for times in classes.values())

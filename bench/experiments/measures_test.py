@@ -27,6 +27,24 @@ class MeasuresTest(unittest.TestCase):
         self.assertEqual(measures.worst_ratio(classes), 3)
         self.assertEqual(measures.overall_mean(classes), 51)
 
+    def test_an_even_pace_hides_the_machine_and_nothing_else(self):
+        # Two tenants; from 200 to 400 ms the machine has half its speed.
+        kinds = {"a": "x", "b": "x"}
+        slowed = {"a": [(0, 100), (100, 100), (200, 200), (400, 100)], "b": [(0, 100), (100, 100), (200, 200), (400, 100)]}
+        for times in measures.at_even_pace(slowed, kinds, 4).values():
+            for time in times:
+                self.assertAlmostEqual(time, 125)
+        # One gets twice what the other gets: a third of the other's pace and its own, by the mean of 400/3.
+        unfair = {"a": [(0, 100), (100, 100)], "b": [(0, 200)]}
+        times = measures.at_even_pace(unfair, kinds, 2)
+        self.assertAlmostEqual(measures.worst_ratio({"x": times["a"] + times["b"]}), 2)
+        # Kinds have their own means, and what is beyond the count still says how fast the machine was.
+        mixed = {"a": [(0, 100), (100, 100), (200, 200)], "b": [(0, 1000)]}
+        times = measures.at_even_pace(mixed, {"a": "x", "b": "y"}, 2)
+        self.assertEqual([len(times["a"]), len(times["b"])], [2, 1])
+        self.assertAlmostEqual(times["a"][0], 100)
+        self.assertAlmostEqual(times["b"][0], 200 + 200 * 0.75 + 600)
+
     def test_jain(self):
         self.assertEqual(measures.jain([1, 1, 1, 1]), 1)
         self.assertEqual(measures.jain([1, 0, 0, 0]), 0.25)

@@ -67,10 +67,11 @@ bool MakeWork(const std::string& name, int size, int rounds, Work* work) {
     work->results = n * n;
   } else if (name == "matmul" || name == "sobel") {
     work->dimensions = 2;
-    work->group[0] = 16;
-    work->group[1] = 4;
-    work->items[0] = RoundUp(n, 16);
-    work->items[1] = RoundUp(n, 4);
+    // Rows, so that a launch has as many places to be split at as the matrix has rows.
+    work->group[0] = 64;
+    work->group[1] = 1;
+    work->items[0] = RoundUp(n, 64);
+    work->items[1] = n;
     work->results = n * n;
   } else {
     return false;

@@ -55,6 +55,32 @@ TEST(SlicePlan, WholeWaves) {
   EXPECT_EQ(plan->Next(200).items, 192u);
 }
 
+// Tenants in turns get as much of the device as their parts are long: only the last one may be another size.
+TEST(SlicePlan, PartsAreAsLongAsAskedFor) {
+  LaunchShape shape;
+  shape.dimensions = 2;
+  shape.global[0] = 320;
+  shape.local[0] = 64;
+  shape.global[1] = 280;
+  shape.local[1] = 1;
+  auto plan = SlicePlan::Plain(shape);
+  ASSERT_TRUE(plan);
+  for (int i = 0; i < 16; ++i) EXPECT_EQ(plan->Next(320 * 17 - 100).items, 320u * 17) << i;
+  EXPECT_EQ(plan->Next(320 * 17 - 100).items, 320u * 8);
+  EXPECT_TRUE(plan->done());
+
+  // Rows of a quarter of a part: not one more, though that would be only a quarter too long.
+  shape.global[1] = 70;
+  shape.global[0] = 1280;
+  plan = SlicePlan::Plain(shape);
+  EXPECT_EQ(plan->Next(1280 * 17 / 4).items, 1280u * 4);
+  EXPECT_EQ(plan->Next(1280 * 15 / 4).items, 1280u * 4);
+  // Unless it is the rest, or a row.
+  EXPECT_EQ(plan->Next(1280 * 50).items, 1280u * 62);
+  plan = SlicePlan::Plain(shape);
+  EXPECT_EQ(plan->Next(1024).items, 1280u);
+}
+
 TEST(SlicePlan, RowsThenPlanes) {
   LaunchShape shape;
   shape.dimensions = 3;

@@ -81,10 +81,12 @@ SlicePart SlicePlan::Next(uint64_t items) {
   }
   const uint64_t step = StepItems(axis), wave = multiple(step);
   const uint64_t left = groups_[axis] - at_[axis];
-  // As few parts as may be, and those equal.
-  const uint64_t parts = Divide(left, std::max<uint64_t>(1, most / step));
-  const uint64_t count = Divide(Divide(left, parts), wave) * wave;
-  return Take(axis, std::min(count * step > most && count > wave ? count - wave : count, left));
+  // Well longer than asked for only where that is all the rest. In turns, who has longer parts gets more of the device,
+  // and a part that leaves some of a slice has a second one behind it: so the nearest, neither more nor less.
+  if (left <= most / step) return Take(axis, left);
+  const uint64_t wave_items = wave * step;
+  const uint64_t waves = items / wave_items + (items % wave_items >= wave_items - wave_items / 2 ? 1 : 0);
+  return Take(axis, std::min(std::max<uint64_t>(1, waves) * wave, left));
 }
 
 SlicePart SlicePlan::Take(uint32_t axis, uint64_t count) {

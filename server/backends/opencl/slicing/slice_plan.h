@@ -46,8 +46,8 @@ class SlicePlan {
   bool done() const { return remaining_ == 0; }
   uint64_t remaining() const { return remaining_; }  ///< Work-items.
   uint64_t total() const { return total_; }
-  /// The next part, of about `items` work-items; not when done(). Up to a quarter more where that saves a part, and
-  /// less where parts of a row come out equal.
+  /// The next part; not when done(). As near to `items` work-items as whole steps allow, at least one; up to a quarter
+  /// more where that is the rest of a row or of the launch.
   SlicePart Next(uint64_t items);
   /// Work-items of what Next() would be.
   uint64_t NextItems(uint64_t items) const { return SlicePlan(*this).Next(items).items; }
