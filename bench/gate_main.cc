@@ -1,15 +1,23 @@
 // SPDX-License-Identifier: Apache-2.0
 // hawser-bench-gate: what the scheduler's gate costs a launch, alone. Median over rounds, in nanoseconds.
+//
+//     hawser-bench-gate [--json]
+#include <sys/eventfd.h>
+
 #include <algorithm>
 #include <chrono>
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
+#include <cstring>
 #include <memory>
+#include <string>
+#include <utility>
 #include <vector>
 
 #include "scheduler/grant/door.h"
 #include "scheduler/grant/gate.h"
+#include "server/worker/grant_gate.h"
 #include "server/worker/open_flight.h"
 
 namespace {
@@ -32,9 +40,42 @@ double MedianNanoseconds(Body body) {
   return rounds[kRounds / 2];
 }
 
+struct Row {
+  const char* key;
+  const char* text;
+  double nanoseconds;
+};
+
+/// What a worker's launch passes while its tenant is alone: the page and the alarm thread are those of a worker.
+double LoneLaunch() {
+  namespace server = hawser::server;
+  auto ours = server::GrantShare::Create();
+  if (!ours.ok()) std::abort();
+  auto theirs = server::GrantShare::Attach(ours->fd());
+  if (!theirs.ok()) std::abort();
+  server::FutexBell submit(ours->page()->submit), alarm(ours->page()->alarm);
+  BasicDoor<std::atomic> door(ours->page()->page, submit, &alarm);
+  server::GrantGate gate(std::move(*theirs), hawser::wire::Fd(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)));
+  gate.SetDrain([] {});
+  door.Give({Grant::Kind::kOpen, 1, 0, UINT64_MAX, HAWSER_UNIT_WHOLE});
+  const double took = MedianNanoseconds([&] {
+    if (!gate.BeginOpen()) std::abort();
+    gate.EndOpen();
+  });
+  gate.SetDrain(nullptr);
+  return took;
+}
+
 }  // namespace
 
-int main() {
+int main(int argc, char** argv) {
+  const bool json = argc == 2 && std::strcmp(argv[1], "--json") == 0;
+  if (argc > 1 && !json) {
+    std::fputs("usage: hawser-bench-gate [--json]\n", stderr);
+    return 2;
+  }
+  std::vector<Row> rows;
+  rows.push_back({"lone_launch", "alone, a worker's launch", LoneLaunch()});
   GrantPage page;
   CondvarBell scheduler, own;
   Gate gate(page, scheduler, own);
@@ -53,12 +94,12 @@ int main() {
     for (int i = 0; i < kRepetitions; ++i) gate.Leave(1000, 1000);
   }
   std::nth_element(passes.begin(), passes.begin() + kRounds / 2, passes.end());
-  std::printf("open grant, launch passes:            %6.2f ns\n", passes[kRounds / 2]);
+  rows.push_back({"open_pass", "open grant, launch passes", passes[kRounds / 2]});
   const double both = MedianNanoseconds([&] {
     if (!gate.TryEnter(1000)) std::abort();
     gate.Leave(1000, 1000);
   });
-  std::printf("open grant, passes and its end told:  %6.2f ns\n", both);
+  rows.push_back({"open_pass_and_end", "open grant, passes and its end told", both});
 
   // What bounds how far a lone tenant runs ahead, without the driver's part in a mark.
   hawser::server::OpenFlight<uint64_t> flight;
@@ -72,7 +113,7 @@ int main() {
     flight.Look([](uint64_t) { return true; }, [](uint64_t one, uint64_t other) { return other - one; });
     flight.Put(launches, kernel, 1000, 10'000'000);
   });
-  std::printf("open grant, what is under way:        %6.2f ns\n", bound);
+  rows.push_back({"open_bound", "open grant, what is under way", bound});
 
   uint64_t epoch = 1;
   door.Revoke();
@@ -84,6 +125,15 @@ int main() {
   for (int i = 0; i < kRepetitions; ++i) in_slice += gate.TryEnter(1000) ? 1 : 0;
   const std::chrono::duration<double, std::nano> took = std::chrono::steady_clock::now() - start;
   if (in_slice != 2 * kRepetitions) return 1;
-  std::printf("slice, launch passes:                 %6.2f ns\n", took.count() / kRepetitions);
+  rows.push_back({"slice_pass", "slice, launch passes", took.count() / kRepetitions});
+  if (json) std::printf("{");
+  for (const Row& row : rows) {
+    if (json) {
+      std::printf("%s\"%s_ns\": %.2f", &row == rows.data() ? "" : ", ", row.key, row.nanoseconds);
+    } else {
+      std::printf("%-36s %6.2f ns\n", (std::string(row.text) + ":").c_str(), row.nanoseconds);
+    }
+  }
+  if (json) std::printf("}\n");
   return 0;
 }

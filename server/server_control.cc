@@ -105,7 +105,8 @@ void Server::NoteBegin(Session& session, const WorkerSettings& settings, const C
 
 void Server::NoteEnd(const Session& session) {
   const admin::SessionState last = Describe(session);
-  TenantLedger::Totals used{last.commands, last.bytes_up, last.bytes_down, std::nullopt};
+  TenantLedger::Totals used{last.commands, last.bytes_up,  last.bytes_down,
+                            std::nullopt,  last.copied_in, last.copied_out};
   if (const auto use = scheduler_->SessionUse(session.id); use && use->used_ns != 0) used.device_ns = use->used_ns;
   ledger_.Add(session.tenant, used);
   ledger_.Findings(session.tenant).Take(session.stats.page()->findings);
@@ -138,6 +139,8 @@ admin::SessionState Server::Describe(const Session& session) const {
   state.bytes_up = page.bytes_up();
   state.bytes_down = page.bytes_down();
   state.kernels = page.kernels.Read();
+  state.copied_in = page.copied_in.Read();
+  state.copied_out = page.copied_out.Read();
   state.device_memory = page.device_memory.load(std::memory_order_relaxed);
   if (const auto use = scheduler_->SessionUse(session.id); use && use->measured) {
     state.device_time = admin::DeviceTime{use->used_ns, use->pending_ns, use->inflight_ns};
@@ -188,6 +191,8 @@ admin::TenantState Server::DescribeTenant(const std::string& name) const {
   state.commands = used.commands;
   state.bytes_up = used.bytes_up;
   state.bytes_down = used.bytes_down;
+  state.copied_in = used.copied_in;
+  state.copied_out = used.copied_out;
   if (used.device_ns) state.device_time = admin::DeviceTime{*used.device_ns, 0, 0};
   for (const auto& [id, session] : sessions_) {
     if (session.tenant != name) continue;
@@ -197,6 +202,8 @@ admin::TenantState Server::DescribeTenant(const std::string& name) const {
     state.commands += one.commands;
     state.bytes_up += one.bytes_up;
     state.bytes_down += one.bytes_down;
+    state.copied_in += one.copied_in;
+    state.copied_out += one.copied_out;
     if (!one.device_time) continue;
     if (!state.device_time) state.device_time.emplace();
     state.device_time->used_ns += one.device_time->used_ns;

@@ -42,7 +42,7 @@ class StatsCounter {
 
 struct SessionStatsPage {
   static constexpr uint32_t kMagic = 0x54535748;  // "HWST"
-  static constexpr uint32_t kVersion = 1;
+  static constexpr uint32_t kVersion = 2;
   static constexpr size_t kMaxDevices = 8;
   static constexpr size_t kReason = 236;
   static constexpr size_t kDeviceName = 112;
@@ -71,6 +71,10 @@ struct SessionStatsPage {
   StatsCounter command_bytes;         ///< Of their frames.
   StatsCounter kernels;               ///< Launched.
   std::atomic<uint32_t> phase;        ///< Phase.
+  /// Bytes that the device copied from and to memory of the host, for the guest. Not what a guest copies by itself, in
+  /// memory that it shares with the device.
+  StatsCounter copied_in;
+  StatsCounter copied_out;
 
   // Whoever sends answers, under the lock for sending.
   alignas(64) StatsCounter reply_bytes;

@@ -68,6 +68,8 @@ void TenantLedger::Add(const std::string& name, const Totals& used) {
   all.commands += used.commands;
   all.bytes_up += used.bytes_up;
   all.bytes_down += used.bytes_down;
+  all.copied_in += used.copied_in;
+  all.copied_out += used.copied_out;
   if (used.device_ns) all.device_ns = all.device_ns.value_or(0) + *used.device_ns;
 }
 

@@ -26,6 +26,8 @@ class TenantLedger {
     uint64_t bytes_up = 0;
     uint64_t bytes_down = 0;
     std::optional<uint64_t> device_ns;
+    uint64_t copied_in = 0;
+    uint64_t copied_out = 0;
   };
 
   /// kInvalid: the outcome would not be legal on top of `configured`; nothing was changed.

@@ -372,6 +372,12 @@ def alone(bench):
         # A loss that is less certain than the goal is small cannot be told: not met.
         report.goal(f"{label} launches: at most 0.5 % lost", loss <= 0.005 and error <= 0.005,
                     f"{_percent(loss, 2)}, give or take {_percent(error, 2)}")
+    gate = bench.stage.gate_ns()
+    cost = gate["lone_launch_ns"] + gate["open_bound_ns"]
+    report.text.append(f"The gate by itself (`hawser-bench-gate`, no driver, no wire): {gate['lone_launch_ns']:.1f} ns for a launch to pass, {gate['open_bound_ns']:.1f} ns to know how much is under way; "
+                       f"where others want the device too, {gate['slice_pass_ns']:.1f} ns to pass within a slice.")
+    report.data.append({"gate_ns": gate})
+    report.goal("the gate: at most 10 ns for a launch", cost <= 10, f"{cost:.1f} ns")
     report.pictures["alone"] = pictures.boxes("Launches a second, of the neighbouring slot without a scheduler", "%", groups)
     return report
 

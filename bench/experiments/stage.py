@@ -8,6 +8,7 @@ import os
 import pathlib
 import shutil
 import signal
+import statistics
 import subprocess
 import sys
 import tempfile
@@ -205,6 +206,14 @@ class Stage:
         self.missing = [str(path) for path in needed if not path.exists()]
         # Compiled kernels stay from run to run.
         self.cache = tempfile.mkdtemp(prefix="hawser-experiment-")
+
+    def gate_ns(self):
+        """What the gate costs a launch of a lone tenant, by part, in ns: hawser-bench-gate, three times, the medians."""
+        program = self.build / "bench" / "hawser-bench-gate"
+        if not program.exists():
+            raise Failure(f"{program} is not built")
+        runs = [json.loads(subprocess.run([program, "--json"], capture_output=True, text=True, check=True).stdout) for _ in range(3)]
+        return {key: statistics.median(run[key] for run in runs) for key in runs[0]}
 
     def close(self):
         shutil.rmtree(self.cache, ignore_errors=True)

@@ -84,8 +84,6 @@ struct BasicGrantPage {
   Atomic<uint64_t> deadline_ns{0};
   Atomic<uint64_t> submitted{0};
   Atomic<uint64_t> completed{0};
-  Atomic<uint64_t> bytes_to_device{0};
-  Atomic<uint64_t> bytes_from_device{0};
   Atomic<uint64_t> mem_resident{0};
   Atomic<uint64_t> mem_total{0};
 };

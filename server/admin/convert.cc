@@ -139,6 +139,8 @@ void ToMessage(const TenantState& state, pb::Tenant* message) {
   message->set_commands(state.commands);
   message->set_bytes_up(state.bytes_up);
   message->set_bytes_down(state.bytes_down);
+  message->set_copied_in_bytes(state.copied_in);
+  message->set_copied_out_bytes(state.copied_out);
   SetDeviceTime(state.device_time, message);
 }
 
@@ -157,6 +159,8 @@ void ToMessage(const SessionState& state, pb::Session* message) {
   message->set_commands(state.commands);
   message->set_bytes_up(state.bytes_up);
   message->set_bytes_down(state.bytes_down);
+  message->set_copied_in_bytes(state.copied_in);
+  message->set_copied_out_bytes(state.copied_out);
   message->set_device_memory_bytes(state.device_memory);
   message->set_kernels(state.kernels);
   SetDeviceTime(state.device_time, message);

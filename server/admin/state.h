@@ -68,6 +68,8 @@ struct TenantState {
   uint64_t commands = 0;
   uint64_t bytes_up = 0;
   uint64_t bytes_down = 0;
+  uint64_t copied_in = 0;  ///< By the device, from memory of the host.
+  uint64_t copied_out = 0;
   std::optional<DeviceTime> device_time;
 };
 
@@ -90,6 +92,8 @@ struct SessionState {
   uint64_t bytes_down = 0;
   uint64_t device_memory = 0;
   uint64_t kernels = 0;
+  uint64_t copied_in = 0;
+  uint64_t copied_out = 0;
   std::optional<DeviceTime> device_time;
 };
 

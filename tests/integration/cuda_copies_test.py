@@ -34,7 +34,13 @@ def run(build, program, transport, memory, test="PageableCopiesOf16Megabytes"):
         if done.returncode != 0 or "1 test from 1 test suite ran" not in done.stdout:
             raise SystemExit(f"the program failed:\n{done.stdout}{done.stderr}")
         names = re.findall(r"^\S+ #\d+ (\w+)\(", trace.read_text(errors="replace"), re.MULTILINE)
-        return collections.Counter(names), json.loads(stats.read_text())
+        server.wait_for_no_workers()
+        top = subprocess.run([pathlib.Path(build) / "tools" / "hawser", "top", "--once", "--json"], env=env,
+                             capture_output=True, text=True, check=True)
+        counts = json.loads(stats.read_text())
+        for way in ("copied_in_bytes", "copied_out_bytes"):
+            counts[way] = sum(tenant[way] for tenant in json.loads(top.stdout)["tenants"])
+        return collections.Counter(names), counts
 
 
 def bounds(build, program):
@@ -63,6 +69,7 @@ def main():
         copies = {name: commands[name] for name in ("CopyHeap", "Write", "Read") if commands[name]}
         expect("copies by command", not copies, copies)
         expect("bulk data", stats["bulk_up"] == 0 and stats["bulk_down"] == 0, stats)
+        expect("copies by the device", stats["copied_in_bytes"] + stats["copied_out_bytes"] < SIZE // 16, stats)
         expect("bytes in commands and answers", stats["bytes_up"] + stats["bytes_down"] < SIZE // 16, stats)
         expect("freed otherwise than it was allocated", commands["FreeInHeap"] == 1 and commands["Free"] == 0, commands)
     said = bounds(build, program)
@@ -70,7 +77,9 @@ def main():
     # Otherwise they go through slots, or on the bulk channel.
     commands, stats = run(build, program, "shm", "driver")
     expect("copies through slots", commands["CopyHeap"] >= COPIES and commands["FreeInHeap"] == 0, commands)
+    expect("copies by the device", stats["copied_in_bytes"] + stats["copied_out_bytes"] >= COPIES * SIZE, stats)
     commands, stats = run(build, program, "unix", "")
+    expect("copies by the device", stats["copied_in_bytes"] + stats["copied_out_bytes"] >= COPIES * SIZE, stats)
     expect("bulk data over a socket", stats["bulk_up"] + stats["bulk_down"] == COPIES * SIZE, stats)
     expect("memory over a socket", commands["FreeInHeap"] == 0 and commands["Free"] == 1, commands)
 

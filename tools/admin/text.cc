@@ -142,9 +142,9 @@ std::string TopTenants(const pb::Snapshot& now, const pb::Snapshot* before, cons
     pairs.emplace_back(&tenant, old);
     all_ns += Change::Difference(tenant.gpu_ns(), old->gpu_ns());
   }
-  Table table(
-      {"TENANT", "WEIGHT", "SHARE", "DEVICE", "QUEUE", "IN FLIGHT", "MEMORY", "SESSIONS", "CMD/s", "UP/s", "DOWN/s"},
-      {true});
+  Table table({"TENANT", "WEIGHT", "SHARE", "DEVICE", "QUEUE", "IN FLIGHT", "MEMORY", "SESSIONS", "CMD/s", "UP/s",
+               "DOWN/s", "IN/s", "OUT/s"},
+              {true});
   for (const auto& [tenant, old] : pairs) {
     std::string share = kUnknown;
     if (change.known() && tenant->has_gpu_ns() && all_ns != 0) {
@@ -156,7 +156,9 @@ std::string TopTenants(const pb::Snapshot& now, const pb::Snapshot* before, cons
                InFlight(*tenant), BytesText(tenant->device_memory_bytes()),
                std::to_string(tenant->sessions()) + "/" + std::to_string(tenant->settings().max_sessions()),
                change.Rate(tenant->commands(), old->commands()), change.Bytes(tenant->bytes_up(), old->bytes_up()),
-               change.Bytes(tenant->bytes_down(), old->bytes_down())});
+               change.Bytes(tenant->bytes_down(), old->bytes_down()),
+               change.Bytes(tenant->copied_in_bytes(), old->copied_in_bytes()),
+               change.Bytes(tenant->copied_out_bytes(), old->copied_out_bytes())});
   }
   return table.Text();
 }

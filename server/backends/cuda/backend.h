@@ -33,6 +33,7 @@
 #include "proto/cuda/dispatch.h"
 #include "proto/cuda/messages.h"
 #include "server/backends/cuda/address_ranges.h"
+#include "server/backends/cuda/copy_pieces.h"
 #include "server/backends/cuda/create.h"
 #include "server/backends/cuda/deferral.h"
 #include "server/backends/cuda/disposals.h"
@@ -307,6 +308,9 @@ class CudaBackend final : public cuda::Handler, public SessionBackend {
   CUresult CloseOpened(uint64_t address);
 
   // ------------------------------------------------------------------ copies (copies.cc)
+  /// How large a copy between host and device may be at a time. What is captured keeps the shape that the guest gave
+  /// it.
+  uint64_t CopyPiece() const { return gate_->Tenants() > 1 && !captures() ? kCopyPiece : UINT64_MAX; }
   /// Room for a small write, filled with `data`; null without memory.
   std::byte* Slab(const Place& at, wire::Bytes data);
   /// Staging memory that a transfer fills, and what opens when it has.

@@ -15,6 +15,8 @@ constexpr const char* kForeign = "the memory is not the session's";
 constexpr const char* kNoStaging = "the session has no staging memory left";
 constexpr const char* kUsedTransfer = "the transfer's name was used before, or it is too large";
 
+bool IsHost(CUmemorytype type) { return type == CU_MEMORYTYPE_HOST || type == CU_MEMORYTYPE_UNIFIED; }
+
 void CUDA_CB WaitAtGate(void* data) {
   const std::unique_ptr<std::shared_ptr<Gate>> gate(static_cast<std::shared_ptr<Gate>*>(data));
   (*gate)->Wait();
@@ -178,7 +180,10 @@ int32_t CudaBackend::Write(const cuda::Call& call, const cuda::Write& message) {
   if (message.size == 0) return 0;
   return WriteWith(call, at, message.context, message.size, message.transfer, message.data,
                    [&](const std::byte* from, CUstream stream) {
-                     return driver_.cuMemcpyHtoDAsync(message.address, from, message.size, stream);
+                     services_.stats->copied_in.Add(message.size);
+                     return InPieces(message.size, CopyPiece(), [&](uint64_t offset, uint64_t size) {
+                       return driver_.cuMemcpyHtoDAsync(message.address + offset, from + offset, size, stream);
+                     });
                    });
 }
 
@@ -189,7 +194,10 @@ int32_t CudaBackend::Read(const cuda::Call& call, const cuda::Read& message) {
     return FailRead(call, message.transfer, message.size == 0 ? 0 : CUDA_ERROR_INVALID_VALUE);
   }
   return ReadWith(call, at, message.context, message.size, message.transfer, [&](std::byte* to, CUstream stream) {
-    return driver_.cuMemcpyDtoHAsync(to, message.address, message.size, stream);
+    services_.stats->copied_out.Add(message.size);
+    return InPieces(message.size, CopyPiece(), [&](uint64_t offset, uint64_t size) {
+      return driver_.cuMemcpyDtoHAsync(to + offset, message.address + offset, size, stream);
+    });
   });
 }
 
@@ -204,8 +212,12 @@ int32_t CudaBackend::CopyLinear(const cuda::Call& call, const cuda::CopyLinear& 
   const MemoryRange* to = memory_.Around(message.destination);
   const MemoryRange* from = memory_.Around(message.source);
   if ((to->kind == MemoryKind::kHeap || from->kind == MemoryKind::kHeap) && driver_.cuMemcpyAsync != nullptr) {
-    return Finish(call, driver_.cuMemcpyAsync(message.destination, message.source, message.size, at.native()),
-                  message.context);
+    if (from->kind != MemoryKind::kHeap) services_.stats->copied_out.Add(message.size);
+    if (to->kind != MemoryKind::kHeap) services_.stats->copied_in.Add(message.size);
+    const CUresult result = InPieces(message.size, CopyPiece(), [&](uint64_t offset, uint64_t size) {
+      return driver_.cuMemcpyAsync(message.destination + offset, message.source + offset, size, at.native());
+    });
+    return Finish(call, result, message.context);
   }
   return Finish(call, driver_.cuMemcpyDtoDAsync(message.destination, message.source, message.size, at.native()),
                 message.context);
@@ -219,9 +231,11 @@ int32_t CudaBackend::CopyHeap(const cuda::Call& call, const cuda::CopyHeap& mess
   }
   if (message.size == 0) return 0;
   std::byte* heap = services_.heap.base + message.heap_offset;
-  const CUresult result = message.to_heap != 0
-                              ? driver_.cuMemcpyDtoHAsync(heap, message.address, message.size, at.native())
-                              : driver_.cuMemcpyHtoDAsync(message.address, heap, message.size, at.native());
+  (message.to_heap != 0 ? services_.stats->copied_out : services_.stats->copied_in).Add(message.size);
+  const CUresult result = InPieces(message.size, CopyPiece(), [&](uint64_t offset, uint64_t size) {
+    return message.to_heap != 0 ? driver_.cuMemcpyDtoHAsync(heap + offset, message.address + offset, size, at.native())
+                                : driver_.cuMemcpyHtoDAsync(message.address + offset, heap + offset, size, at.native());
+  });
   return Finish(call, result, message.context);
 }
 
@@ -326,7 +340,14 @@ int32_t CudaBackend::CopyRegion(const cuda::Call& call, const cuda::CopyRegion& 
   copy.WidthInBytes = message.width_bytes;
   copy.Height = message.height;
   copy.Depth = message.depth;
-  return Finish(call, driver_.cuMemcpy3DAsync(&copy, at.native()), message.context);
+  const uint64_t bytes = message.width_bytes * message.height * message.depth;  // Only to be shown.
+  const bool from_host = IsHost(copy.srcMemoryType), to_host = IsHost(copy.dstMemoryType);
+  if (from_host && !to_host) services_.stats->copied_in.Add(bytes);
+  if (to_host && !from_host) services_.stats->copied_out.Add(bytes);
+  const CUresult result =
+      InPieces(copy, from_host != to_host ? CopyPiece() : UINT64_MAX,
+               [&](const CUDA_MEMCPY3D& part) { return driver_.cuMemcpy3DAsync(&part, at.native()); });
+  return Finish(call, result, message.context);
 }
 
 namespace {
@@ -361,7 +382,9 @@ int32_t CudaBackend::WriteRegion(const cuda::Call& call, const cuda::WriteRegion
   return WriteWith(call, at, message.context, message.size, message.transfer, message.data,
                    [&](std::byte* from, CUstream stream) {
                      DescribeHost(from, message.width_bytes, message.height, false, &copy);
-                     return driver_.cuMemcpy3DAsync(&copy, stream);
+                     services_.stats->copied_in.Add(message.size);
+                     return InPieces(copy, CopyPiece(),
+                                     [&](const CUDA_MEMCPY3D& part) { return driver_.cuMemcpy3DAsync(&part, stream); });
                    });
 }
 
@@ -382,7 +405,9 @@ int32_t CudaBackend::ReadRegion(const cuda::Call& call, const cuda::ReadRegion& 
   copy.Depth = message.depth;
   return ReadWith(call, at, message.context, message.size, message.transfer, [&](std::byte* to, CUstream stream) {
     DescribeHost(to, message.width_bytes, message.height, true, &copy);
-    return driver_.cuMemcpy3DAsync(&copy, stream);
+    services_.stats->copied_out.Add(message.size);
+    return InPieces(copy, CopyPiece(),
+                    [&](const CUDA_MEMCPY3D& part) { return driver_.cuMemcpy3DAsync(&part, stream); });
   });
 }
 

@@ -40,6 +40,7 @@ int32_t OpenClBackend::ReadInline(const opencl::Call& call, Command& command, ui
   completion->opcode = call.opcode;
   completion->seq = call.seq;
   completions_->Arm(completion);
+  services_.stats->copied_out.Add(size);
   clFlush(command.native());
   return CL_SUCCESS;
 }
@@ -64,6 +65,7 @@ int32_t OpenClBackend::WriteInline(Command& command, wire::Bytes data, Enqueue&&
                    cl_event* made) { return enqueue(queue, room, count, wait_list, made); },
                &event, shared ? 0 : 1);
   if (!command.ok()) return command.Fail();
+  services_.stats->copied_in.Add(data.size());
   Completion* completion = command.Accept(std::move(event), !shared);
   if (completion == nullptr) return CL_SUCCESS;
   if (!shared) {
@@ -110,6 +112,7 @@ int32_t OpenClBackend::ReadMapped(const opencl::Call& call, Command& command, ui
     completion->started = Handle<cl_event>::Share(mapped.get());
     completions_->Arm(completion);
   }
+  services_.stats->copied_out.Add(size);
   MappedRead::Begin(record, static_cast<const std::byte*>(mapping), size, transfer, std::move(through), *user_events_);
   clFlush(command.native());
   return CL_SUCCESS;
@@ -140,6 +143,7 @@ int32_t OpenClBackend::WriteMapped(Command& command, uint64_t transfer, uint64_t
     // Its event, if any, completes as usual; the failure is told beside it.
     return command.Fail(Explain(CL_OUT_OF_RESOURCES, "the transfer's name or size is not acceptable"));
   }
+  services_.stats->copied_in.Add(size);
   clFlush(command.native());
   return CL_SUCCESS;
 }
@@ -156,6 +160,7 @@ int32_t OpenClBackend::ReadStaged(const opencl::Call& call, Command& command, ui
                &event, 1);
   if (!command.ok()) return FailRead(call, command, transfer, command.status());
   StagedRead::Begin(command.Accept(std::move(event), true), std::move(block), size, transfer);
+  services_.stats->copied_out.Add(size);
   clFlush(command.native());
   return CL_SUCCESS;
 }
@@ -185,6 +190,7 @@ int32_t OpenClBackend::WriteStaged(Command& command, uint64_t transfer, uint64_t
     return command.Fail();
   }
   write->Arm(command.Accept(std::move(event), true));
+  services_.stats->copied_in.Add(size);
   clFlush(command.native());
   return CL_SUCCESS;
 }

@@ -136,14 +136,16 @@ TEST(TenantLedgerTest, AWantedLatencyIsKeptBesideOtherChanges) {
 TEST(TenantLedgerTest, AddsUpWhatWasUsed) {
   TenantLedger ledger;
   EXPECT_FALSE(ledger.Knows("lab"));
-  ledger.Add("lab", {1, 2, 3, std::nullopt});
+  ledger.Add("lab", {1, 2, 3, std::nullopt, 4, 5});
   EXPECT_FALSE(ledger.Used("lab").device_ns);
-  ledger.Add("lab", {10, 20, 30, 40});
+  ledger.Add("lab", {10, 20, 30, 40, 50, 60});
   const TenantLedger::Totals used = ledger.Used("lab");
   EXPECT_EQ(used.commands, 11u);
   EXPECT_EQ(used.bytes_up, 22u);
   EXPECT_EQ(used.bytes_down, 33u);
   EXPECT_EQ(used.device_ns, 40u);
+  EXPECT_EQ(used.copied_in, 54u);
+  EXPECT_EQ(used.copied_out, 65u);
   EXPECT_EQ(ledger.Used("other").commands, 0u);
   ledger.Meet("other");
   EXPECT_THAT(ledger.Names(), ::testing::ElementsAre("lab", "other"));

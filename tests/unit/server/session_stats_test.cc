@@ -50,11 +50,15 @@ TEST(SessionStatsTest, BothSidesSeeTheSameNumbers) {
   theirs->page()->command_bytes.Add(100);
   theirs->page()->bulk_up_bytes.Add(23);
   theirs->page()->reply_bytes.Add(7);
+  theirs->page()->copied_in.Add(11);
+  theirs->page()->copied_out.Add(13);
   theirs->page()->device_memory.fetch_add(4096);
   ours->page()->trace.store(TraceRing::Bit(TraceRingKind::kKernel));
   EXPECT_EQ(ours->page()->commands.Read(), 3u);
   EXPECT_EQ(ours->page()->bytes_up(), 123u);
   EXPECT_EQ(ours->page()->bytes_down(), 7u);
+  EXPECT_EQ(ours->page()->copied_in.Read(), 11u);
+  EXPECT_EQ(ours->page()->copied_out.Read(), 13u);
   EXPECT_EQ(ours->page()->device_memory.load(), 4096u);
   EXPECT_TRUE(TraceRing::Wants(theirs->page()->trace, TraceRingKind::kKernel));
   EXPECT_FALSE(TraceRing::Wants(theirs->page()->trace, TraceRingKind::kCommand));
