@@ -116,6 +116,8 @@ void Client::Correct(Device& device) const {
   none(CU_DEVICE_ATTRIBUTE_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR_SUPPORTED);
   none(CU_DEVICE_ATTRIBUTE_HANDLE_TYPE_FABRIC_SUPPORTED);
   none(CU_DEVICE_ATTRIBUTE_MEMPOOL_SUPPORTED_HANDLE_TYPES);
+  // A function of theirs has no address here.
+  none(CU_DEVICE_ATTRIBUTE_UNIFIED_FUNCTION_POINTERS);
   // They never reach other memory of this process, nor see its stores as they happen (mirror.h).
   for (const CUdevice_attribute attribute :
        {CU_DEVICE_ATTRIBUTE_CAN_USE_HOST_POINTER_FOR_REGISTERED_MEM, CU_DEVICE_ATTRIBUTE_CONCURRENT_MANAGED_ACCESS,

@@ -50,7 +50,14 @@ void ForgetContents(CUctx_st* context) {
     context->peers.clear();
   }
   for (CUstream_st* stream : streams) Registry::Get().Bury(stream);
-  for (ModuleBase* module : modules) ForgetModule(module);
+  for (ModuleBase* module : modules) {
+    // A library's code in this context: whoever takes it from the library's list ends it.
+    if (ModuleBase* library = module->library; library != nullptr) {
+      std::lock_guard lock(library->mutex);
+      if (library->parts.erase(context) == 0) continue;
+    }
+    ForgetModule(module);
+  }
   for (const PointerRange& range : client.pointers().RemoveContext(context->id.raw())) {
     HeapMemory::Get().Give(HeapMemory::PagesOf(range));
   }

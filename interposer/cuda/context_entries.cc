@@ -8,6 +8,17 @@
 using namespace hawser;      // NOLINT(google-build-using-namespace): entry points live outside of namespaces.
 using namespace hawser::cu;  // NOLINT(google-build-using-namespace)
 
+namespace {
+
+/// Null becomes the current one.
+CUresult CheckNamedOrOwn(CUctx_st** context) {
+  if (*context != nullptr) return CheckContext(*context);
+  *context = ThreadState::Get().stack.top();
+  return CheckOwnContext(*context);
+}
+
+}  // namespace
+
 CUresult CUDAAPI cuCtxCreate_v4(CUcontext* result, CUctxCreateParams* parameters, unsigned int flags, CUdevice device) {
   if (const CUresult error = Client::Get().Check(); error != CUDA_SUCCESS) return error;
   if (result == nullptr || (flags & ~CU_CTX_FLAGS_MASK) != 0) return CUDA_ERROR_INVALID_VALUE;
@@ -128,16 +139,14 @@ CUresult CUDAAPI cuCtxSetFlags(unsigned int flags) {
 }
 
 CUresult CUDAAPI cuCtxGetId(CUcontext context, unsigned long long* id) {
-  if (context == nullptr) context = ThreadState::Get().stack.top();
-  if (const CUresult error = CheckContext(context); error != CUDA_SUCCESS) return error;
+  if (const CUresult error = CheckNamedOrOwn(&context); error != CUDA_SUCCESS) return error;
   if (id == nullptr) return CUDA_ERROR_INVALID_VALUE;
   *id = context->number;
   return CUDA_SUCCESS;
 }
 
 CUresult CUDAAPI cuCtxGetApiVersion(CUcontext context, unsigned int* version) {
-  if (context == nullptr) context = ThreadState::Get().stack.top();
-  if (const CUresult error = CheckContext(context); error != CUDA_SUCCESS) return error;
+  if (const CUresult error = CheckNamedOrOwn(&context); error != CUDA_SUCCESS) return error;
   if (version == nullptr) return CUDA_ERROR_INVALID_VALUE;
   *version = 3020;
   return CUDA_SUCCESS;

@@ -10,15 +10,19 @@ CUresult CheckContext(CUctx_st* context) {
   if (const CUresult error = Client::Get().Check(); error != CUDA_SUCCESS) return error;
   if (context == nullptr) return CUDA_ERROR_INVALID_CONTEXT;
   const Kind kind = context->kind.load(std::memory_order_relaxed);
-  if (kind == Kind::kDestroyed) return CUDA_ERROR_CONTEXT_IS_DESTROYED;
   if (kind != Kind::kContext) return CUDA_ERROR_INVALID_CONTEXT;
   if (!context->active.load(std::memory_order_acquire)) return CUDA_ERROR_CONTEXT_IS_DESTROYED;
   return static_cast<CUresult>(context->failed.load(std::memory_order_relaxed));
 }
 
+CUresult CheckOwnContext(CUctx_st* current) {
+  const CUresult error = CheckContext(current);
+  return error == CUDA_ERROR_INVALID_CONTEXT && current != nullptr ? CUDA_ERROR_CONTEXT_IS_DESTROYED : error;
+}
+
 CUresult CurrentContext(CUctx_st** context, bool earlier) {
   CUctx_st* current = ThreadState::Get().stack.top();
-  if (const CUresult error = CheckContext(current); error != CUDA_SUCCESS) [[unlikely]]
+  if (const CUresult error = CheckOwnContext(current); error != CUDA_SUCCESS) [[unlikely]]
     return error;
   *context = current;
   if (const int32_t fault = current->fault.load(std::memory_order_relaxed); fault != 0) [[unlikely]] {

@@ -13,6 +13,8 @@ namespace hawser::cu {
 
 /// Whether the handle is a context that can be used.
 CUresult CheckContext(CUctx_st* context);
+/// The same of a thread's current one, where one that has ended has a code of its own.
+CUresult CheckOwnContext(CUctx_st* current);
 
 /// The calling thread's context. With `earlier`: also returns, once, what an earlier command failed with; for calls
 /// that the API lets return such errors, but not for those that end something: their caller would think it ended. A

@@ -116,8 +116,13 @@ CUresult CUDAAPI cuFuncGetModule(CUmodule* module, CUfunction handle) {
   FunctionBase* function = nullptr;
   if (const CUresult error = Check(handle, &function); error != CUDA_SUCCESS) return error;
   if (module == nullptr) return CUDA_ERROR_INVALID_VALUE;
-  if (function->context == nullptr) return CUDA_ERROR_NOT_SUPPORTED;
-  *module = static_cast<CUmod_st*>(function->module);
+  ModuleBase* found = function->module;
+  if (function->context == nullptr) {  // A library's: its code in the current context.
+    CUctx_st* context = nullptr;
+    if (const CUresult error = CurrentContext(&context); error != CUDA_SUCCESS) return error;
+    if (const CUresult error = FindPart(function->module, context, &found); error != CUDA_SUCCESS) return error;
+  }
+  *module = static_cast<CUmod_st*>(found);
   return CUDA_SUCCESS;
 }
 

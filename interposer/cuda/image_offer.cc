@@ -47,7 +47,7 @@ void ImageOffer::Add(uint32_t form, uint32_t kind, uint32_t group, uint32_t sm, 
 }
 
 void ImageOffer::AddPlain(std::span<const std::byte> bytes, uint32_t kind, uint32_t group) {
-  Add(kPlain, kind, group, 0, 0, bytes);
+  Add(kPlain, kind, group, kind == kElf ? fatbin::CubinFacts(bytes).sm : 0, 0, bytes);
 }
 
 CUresult ImageOffer::AddFatbinBytes(std::span<const std::byte> bytes, uint32_t group) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "interposer/cuda/launch_attributes.h"
 
-#include "interposer/core/log.h"
+#include "interposer/cuda/entry.h"
 #include "interposer/cuda/objects.h"
 #include "proto/cuda_api/launch_attribute.h"
 
@@ -28,9 +28,14 @@ CUresult ToWire(const CUlaunchAttribute& attribute, cuda::LaunchAttribute* messa
       message->event = value.launchCompletionEvent.event->id;
       message->x = static_cast<uint32_t>(value.launchCompletionEvent.flags);
       return CUDA_SUCCESS;
-    default:
-      guest::Log(guest::LogLevel::kWarning, "launch attribute %d is not supported", static_cast<int>(attribute.id));
-      return CUDA_ERROR_NOT_SUPPORTED;
+    default: {
+      const CUresult refused = cuda_api::WhyRefused(attribute.id);
+      if (refused == CUDA_ERROR_NOT_SUPPORTED) {
+        static std::atomic_flag said;
+        return RefuseOnce("CU_LAUNCH_ATTRIBUTE_DEVICE_UPDATABLE_KERNEL_NODE", "kernels change no graphs here", &said);
+      }
+      return refused;
+    }
   }
 }
 
@@ -47,7 +52,7 @@ CUresult ToWire(const CUlaunchAttribute* attributes, unsigned count, std::vector
 
 CUresult FromWire(const cuda::LaunchAttribute& message, CUlaunchAttributeValue* value) {
   *value = {};
-  return cuda_api::PlainFromWire(message, value) ? CUDA_SUCCESS : CUDA_ERROR_NOT_SUPPORTED;
+  return cuda_api::PlainFromWire(message, value) ? CUDA_SUCCESS : CUDA_ERROR_UNKNOWN;  // The server's mistake.
 }
 
 }  // namespace hawser::cu

@@ -10,11 +10,12 @@
 
 namespace hawser::cu {
 
-/// CUDA_ERROR_NOT_SUPPORTED for an attribute that this version does not carry.
+/// CUDA_ERROR_INVALID_VALUE for an attribute that does not exist, CUDA_ERROR_NOT_SUPPORTED for one that does not
+/// travel.
 CUresult ToWire(const CUlaunchAttribute& attribute, cuda::LaunchAttribute* message);
 CUresult ToWire(const CUlaunchAttribute* attributes, unsigned count, std::vector<cuda::LaunchAttribute>* messages);
 
-/// What a node of a graph answers. CUDA_ERROR_NOT_SUPPORTED for an attribute that nodes do not have here.
+/// What a node of a graph answers.
 CUresult FromWire(const cuda::LaunchAttribute& message, CUlaunchAttributeValue* value);
 
 }  // namespace hawser::cu

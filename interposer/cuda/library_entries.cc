@@ -83,6 +83,7 @@ CUresult CUDAAPI cuLibraryLoadFromFile(CUlibrary* library, const char* path, CUj
 CUresult CUDAAPI cuLibraryUnload(CUlibrary library) {
   if (const CUresult error = Client::Get().Check(); error != CUDA_SUCCESS) return error;
   if (library == nullptr || library->kind != Kind::kLibrary) return CUDA_ERROR_INVALID_HANDLE;
+  EndParts(library);
   cuda::Release message;
   message.object = library->id;
   const int32_t error = Client::Get().session()->Send(message);
@@ -125,6 +126,25 @@ CUresult CUDAAPI cuLibraryEnumerateKernels(CUkernel* kernels, unsigned int count
     }
   }
   return CUDA_SUCCESS;
+}
+
+CUresult CUDAAPI cuLibraryGetModule(CUmodule* result, CUlibrary library) {
+  if (result == nullptr) return CUDA_ERROR_INVALID_VALUE;
+  CUctx_st* context = nullptr;
+  if (const CUresult error = CurrentContext(&context); error != CUDA_SUCCESS) return error;
+  if (const CUresult error = CheckObject(library, Kind::kLibrary); error != CUDA_SUCCESS) return error;
+  ModuleBase* part = nullptr;
+  const CUresult error = FindPart(library, context, &part);
+  if (error == CUDA_SUCCESS) *result = static_cast<CUmod_st*>(part);
+  return error;
+}
+
+// No device has unified function pointers here, so there are no such functions.
+CUresult CUDAAPI cuLibraryGetUnifiedFunction(void** function, CUlibrary library, const char* name) {
+  if (const CUresult error = Client::Get().Check(); error != CUDA_SUCCESS) return error;
+  if (function == nullptr || name == nullptr) return CUDA_ERROR_INVALID_VALUE;
+  const CUresult error = CheckObject(library, Kind::kLibrary);
+  return error != CUDA_SUCCESS ? error : CUDA_ERROR_NOT_FOUND;
 }
 
 CUresult CUDAAPI cuLibraryGetGlobal(CUdeviceptr* address, size_t* size, CUlibrary library, const char* name) {

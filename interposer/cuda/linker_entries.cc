@@ -97,6 +97,7 @@ CUresult Link(CUlinkState state) {
       continue;
     }
     state->options.Answer(answer->info_log, answer->error_log);
+    if (answer->status == CUDA_ERROR_NO_BINARY_FOR_GPU) SayNoCode("modules cannot be linked", answer->error_log);
     if (answer->status != 0) return FromWire(answer->status);
     if (answer->size == 0 || answer->size > (uint64_t{1} << 31)) return CUDA_ERROR_UNKNOWN;
     return Download(session, *answer, &state->cubin);

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Hints about managed memory, and attributes of streams.
+#include <algorithm>
+
 #include "interposer/cuda/entry.h"
 #include "interposer/cuda/launch_attributes.h"
 
@@ -23,6 +25,21 @@ CUresult FindManaged(CUdeviceptr address, size_t size, RangeHints::Range* hinted
 CUresult CheckDevice(const CUmemLocation& location) {
   const bool device = location.type == CU_MEM_LOCATION_TYPE_DEVICE;
   return device && Client::Get().device(location.id) == nullptr ? CUDA_ERROR_INVALID_DEVICE : CUDA_SUCCESS;
+}
+
+/// Whether streams have it: others are launches' and nodes'.
+bool IsStreams(CUstreamAttrID attribute) {
+  switch (attribute) {
+    case CU_LAUNCH_ATTRIBUTE_ACCESS_POLICY_WINDOW:
+    case CU_LAUNCH_ATTRIBUTE_SYNCHRONIZATION_POLICY:
+    case CU_LAUNCH_ATTRIBUTE_PRIORITY:
+    case CU_LAUNCH_ATTRIBUTE_MEM_SYNC_DOMAIN_MAP:
+    case CU_LAUNCH_ATTRIBUTE_MEM_SYNC_DOMAIN:
+    case CU_LAUNCH_ATTRIBUTE_NVLINK_UTIL_CENTRIC_SCHEDULING:
+      return true;
+    default:
+      return false;
+  }
 }
 
 }  // namespace
@@ -96,17 +113,22 @@ CUresult CUDAAPI cuStreamAttachMemAsync(CUstream handle, CUdeviceptr address, si
 CUresult CUDAAPI cuStreamSetAttribute(CUstream handle, CUstreamAttrID attribute, const CUstreamAttrValue* value) {
   StreamCommand command;
   if (const CUresult error = command.Begin(handle); error != CUDA_SUCCESS) return error;
-  if (value == nullptr) return CUDA_ERROR_INVALID_VALUE;
+  if (value == nullptr || !IsStreams(attribute)) return CUDA_ERROR_INVALID_VALUE;
   if (!command.stream()->id) return CUDA_ERROR_INVALID_HANDLE;  // The legacy stream has no name on the wire.
   CUlaunchAttribute full{};
   full.id = attribute;
   full.value = *value;
+  if (attribute == CU_LAUNCH_ATTRIBUTE_PRIORITY) {
+    const Device* device = Client::Get().device(command.context()->device);
+    full.value.priority = std::clamp(value->priority, device->greatest_priority, device->least_priority);
+  }
   cuda::SetStreamAttribute message;
   if (const CUresult error = ToWire(full, &message.attribute); error != CUDA_SUCCESS) return error;
   message.stream = command.stream()->id;
   {
     std::lock_guard lock(command.stream()->mutex);
-    command.stream()->attributes[attribute] = *value;
+    command.stream()->attributes[attribute] = full.value;
+    if (attribute == CU_LAUNCH_ATTRIBUTE_PRIORITY) command.stream()->priority = full.value.priority;
   }
   return FromWire(command.session()->Send(message));
 }
@@ -127,6 +149,7 @@ CUresult CUDAAPI cuStreamGetAttribute(CUstream handle, CUstreamAttrID attribute,
     case CU_LAUNCH_ATTRIBUTE_ACCESS_POLICY_WINDOW:
     case CU_LAUNCH_ATTRIBUTE_MEM_SYNC_DOMAIN_MAP:
     case CU_LAUNCH_ATTRIBUTE_MEM_SYNC_DOMAIN:
+    case CU_LAUNCH_ATTRIBUTE_NVLINK_UTIL_CENTRIC_SCHEDULING:
       return CUDA_SUCCESS;
     case CU_LAUNCH_ATTRIBUTE_SYNCHRONIZATION_POLICY:
       value->syncPolicy = CU_SYNC_POLICY_AUTO;
@@ -140,13 +163,17 @@ CUresult CUDAAPI cuStreamGetAttribute(CUstream handle, CUstreamAttrID attribute,
 }
 
 CUresult CUDAAPI cuStreamCopyAttributes(CUstream to, CUstream from) {
-  StreamCommand source;
+  StreamCommand source, target;
   if (const CUresult error = source.Begin(from); error != CUDA_SUCCESS) return error;
+  if (const CUresult error = target.Begin(to); error != CUDA_SUCCESS) return error;
   std::map<int, CUstreamAttrValue> attributes;
   {
     std::lock_guard lock(source.stream()->mutex);
     attributes = source.stream()->attributes;
   }
+  // It has a priority without having been given one as an attribute.
+  const int priority = source.stream()->priority;
+  if (priority != target.stream()->priority) attributes[CU_LAUNCH_ATTRIBUTE_PRIORITY].priority = priority;
   for (const auto& [id, value] : attributes) {
     const CUresult error = cuStreamSetAttribute(to, static_cast<CUstreamAttrID>(id), &value);
     if (error != CUDA_SUCCESS) return error;

@@ -3,7 +3,10 @@
 
 #include <algorithm>
 #include <cstring>
+#include <memory>
+#include <set>
 
+#include "interposer/core/log.h"
 #include "interposer/cuda/entry.h"
 
 namespace hawser::cu {
@@ -232,6 +235,7 @@ CUresult LoadImages(ModuleBase* module, const ImageOffer& offer, JitOptions& opt
     }
     options.Answer(answer->info_log, answer->error_log);
     if (answer->status == 0) Adopt(module, *answer);
+    if (answer->status == CUDA_ERROR_NO_BINARY_FOR_GPU) SayNoCode("a module cannot be loaded", answer->error_log);
     return FromWire(answer->status);
   }
   return CUDA_ERROR_UNKNOWN;
@@ -284,6 +288,64 @@ CUresult FindGlobal(ModuleBase* module, CUctx_st* context, std::string_view name
   }
   Remember(module, context, name, *global);
   return CUDA_SUCCESS;
+}
+
+CUresult FindPart(ModuleBase* library, CUctx_st* context, ModuleBase** part) {
+  std::lock_guard lock(library->mutex);
+  if (const auto known = library->parts.find(context); known != library->parts.end()) {
+    *part = known->second;
+    return CUDA_SUCCESS;
+  }
+  guest::Session* session = Client::Get().session();
+  auto made = std::make_unique<CUmod_st>(Kind::kModule, session->NewId(static_cast<uint8_t>(cuda::Handle::kModule)));
+  cuda::GetLibraryModule message;
+  message.module = made->id;
+  message.library = library->id;
+  message.context = context->id;
+  if (const CUresult error = AskStatus(session, message); error != CUDA_SUCCESS) {
+    session->FreeId(made->id);
+    return error;
+  }
+  made->context = context;
+  made->library = library;
+  made->kernels = library->kernels;
+  made->all_kernels = library->all_kernels;
+  *part = made.release();
+  Registry::Get().Add(*part);
+  library->parts[context] = *part;
+  std::lock_guard context_lock(context->mutex);
+  context->modules.insert(*part);
+  return CUDA_SUCCESS;
+}
+
+void EndParts(ModuleBase* library) {
+  std::map<CUctx_st*, ModuleBase*> parts;
+  {
+    std::lock_guard lock(library->mutex);
+    parts.swap(library->parts);
+  }
+  for (const auto& [context, part] : parts) {
+    cuda::Release message;
+    message.object = part->id;
+    (void)Client::Get().session()->Send(message);
+    {
+      std::lock_guard lock(context->mutex);
+      context->modules.erase(part);
+    }
+    ForgetModule(part);
+  }
+}
+
+void SayNoCode(std::string_view what, std::string_view found) {
+  constexpr size_t kMost = 16;  // A program that tries one image after the other need not fill the log.
+  static std::mutex mutex;
+  static auto* const said = new std::set<std::string>;
+  {
+    std::lock_guard lock(mutex);
+    if (said->size() == kMost || !said->emplace(found).second) return;
+  }
+  guest::Log(guest::LogLevel::kWarning, "%.*s: the server's device can run no code of it: %.*s",
+             static_cast<int>(what.size()), what.data(), static_cast<int>(found.size()), found.data());
 }
 
 void ForgetModule(ModuleBase* module) {

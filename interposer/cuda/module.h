@@ -44,8 +44,16 @@ CUresult FindKernel(ModuleBase* module, std::string_view name, FunctionBase** fu
 /// CUDA_ERROR_NOT_FOUND. `context`: for a library, in which one.
 CUresult FindGlobal(ModuleBase* module, CUctx_st* context, std::string_view name, GlobalFacts* global);
 
+/// The library's code in that context; the same handle each time.
+CUresult FindPart(ModuleBase* library, CUctx_st* context, ModuleBase** part);
+
 /// The module's end, and that of its functions' handles. Sends nothing.
 void ForgetModule(ModuleBase* module);
+/// The end of a library's code in contexts, with that of the library.
+void EndParts(ModuleBase* library);
+
+/// Logs once what there was, when the server's device runs none of it.
+void SayNoCode(std::string_view what, std::string_view found);
 
 /// A kernel's handle, CUfunction or CUkernel: both are accepted wherever one is.
 CUresult CheckFunction(const void* handle, FunctionBase** function);

@@ -63,6 +63,7 @@ CUresult CUDAAPI cuModuleUnload(CUmodule module) {
   CUctx_st* context = nullptr;
   if (const CUresult error = CurrentContext(&context, /*earlier=*/false); error != CUDA_SUCCESS) return error;
   if (const CUresult error = CheckObject(module, Kind::kModule); error != CUDA_SUCCESS) return error;
+  if (module->library != nullptr) return CUDA_ERROR_NOT_PERMITTED;  // It ends with the library.
   cuda::Release message;
   message.object = module->id;
   const int32_t error = Client::Get().session()->Send(message);

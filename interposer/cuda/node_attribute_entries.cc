@@ -12,6 +12,9 @@ CUresult CUDAAPI cuGraphKernelNodeSetAttribute(CUgraphNode node, CUkernelNodeAtt
                                                const CUkernelNodeAttrValue* value) {
   if (const CUresult error = CheckNode(node); error != CUDA_SUCCESS) return error;
   if (value == nullptr) return CUDA_ERROR_INVALID_VALUE;
+  if (attribute == CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_EVENT || attribute == CU_LAUNCH_ATTRIBUTE_LAUNCH_COMPLETION_EVENT) {
+    return CUDA_ERROR_INVALID_VALUE;  // A launch's alone.
+  }
   CUlaunchAttribute full{};
   full.id = attribute;
   full.value = *value;

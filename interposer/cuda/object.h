@@ -72,10 +72,24 @@ class Registry {
   std::deque<Object*> buried_;
 };
 
-/// CUDA_SUCCESS, CUDA_ERROR_INVALID_HANDLE, or the late error of an object that could not be created.
+/// What a handle is refused with that is none: the manual lists no CUDA_ERROR_INVALID_HANDLE for calls about graphs and
+/// pools.
+constexpr CUresult NoHandle(Kind kind) {
+  switch (kind) {
+    case Kind::kPool:
+    case Kind::kGraph:
+    case Kind::kGraphExec:
+    case Kind::kNode:
+      return CUDA_ERROR_INVALID_VALUE;
+    default:
+      return CUDA_ERROR_INVALID_HANDLE;
+  }
+}
+
+/// CUDA_SUCCESS, NoHandle(kind), or the late error of an object that could not be created.
 template <typename Handle>
 CUresult CheckObject(Handle handle, Kind kind) {
-  if (handle == nullptr || handle->kind.load(std::memory_order_relaxed) != kind) return CUDA_ERROR_INVALID_HANDLE;
+  if (handle == nullptr || handle->kind.load(std::memory_order_relaxed) != kind) return NoHandle(kind);
   return static_cast<CUresult>(handle->failed.load(std::memory_order_relaxed));
 }
 

@@ -48,6 +48,10 @@ struct ModuleBase : Object {
   bool all_kernels = false;  ///< There are no others than those.
   bool all_globals = false;
   std::map<std::string, struct FunctionBase*, std::less<>> functions;  ///< Handles given out.
+  std::map<CUctx_st*, ModuleBase*> parts;  ///< Of a library: its code in contexts, as far as it was asked for.
+
+  /// Not null: the library whose code in `context` this is. It ends with either of them. Does not change.
+  ModuleBase* library = nullptr;
 };
 
 struct OlderLaunch;
@@ -93,7 +97,7 @@ struct CUstream_st final : hawser::cu::Object {
 
   CUctx_st* context = nullptr;
   unsigned flags = 0;
-  int priority = 0;
+  std::atomic<int> priority{0};
   uint64_t number = 0;                 ///< cuStreamGetId
   std::atomic<uint64_t> submitted{0};  ///< Commands so far.
   std::atomic<uint64_t> finished{0};   ///< Of those, known to be done.

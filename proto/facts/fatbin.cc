@@ -200,10 +200,24 @@ std::string Entry::Describe() const {
     default:
       text = "kind " + std::to_string(static_cast<unsigned>(kind));
   }
+  if (sm == 0) return text;
   text += " for sm_" + std::to_string(sm);
   if (target == Target::kExact) text += 'a';
   if (target == Target::kFamily) text += 'f';
   return text;
+}
+
+Entry CubinFacts(std::span<const std::byte> elf) {
+  constexpr uint16_t kCudaMachine = 190;
+  Entry facts;
+  facts.kind = EntryKind::kElf;
+  if (elf.size() < sizeof(Elf64_Ehdr)) return facts;
+  const auto header = Load<Elf64_Ehdr>(elf.data());
+  if (header.e_machine != kCudaMachine) return facts;
+  // Where the architecture is depends on the version of the format: 8 since CUDA 13, 7 before.
+  const bool newer = header.e_ident[EI_ABIVERSION] >= 8;
+  facts.sm = newer ? header.e_flags >> 8 & 0xff : header.e_flags & 0xff;
+  return facts;
 }
 
 Status Reader::Start() {

@@ -72,7 +72,7 @@ struct Entry {
   EntryKind kind = EntryKind::kPtx;
   uint16_t major = 0;  ///< Version of PTX, or of the cubin format.
   uint16_t minor = 0;
-  uint32_t sm = 0;  ///< 90 for sm_90.
+  uint32_t sm = 0;  ///< 90 for sm_90; 0: not known.
   Target target = Target::kPlain;
   uint64_t flags = 0;
   bool debug = false;
@@ -85,6 +85,10 @@ struct Entry {
   /// "PTX 9.0 for sm_75", "cubin for sm_90a", for messages.
   std::string Describe() const;
 };
+
+/// What the head of a cubin says that it is for: an entry of which only kind and sm are set. sm 0: the file does not
+/// say, or is no cubin. The head of code for sm_90a is that of code for sm_90.
+Entry CubinFacts(std::span<const std::byte> elf);
 
 /// Walks over a fatbin's entries.
 class Reader {

@@ -64,16 +64,20 @@ CUresult SetEventInExecutable(CUgraphExec executable, CUgraphNode node, CUevent 
 }
 
 /// Whether kernel nodes have it. All but "cooperative" change nothing here, and read as nought.
-bool HasAttribute(CUkernelNodeAttrID attribute) {
+CUresult CheckAttribute(CUkernelNodeAttrID attribute) {
   switch (attribute) {
     case CU_LAUNCH_ATTRIBUTE_COOPERATIVE:
     case CU_LAUNCH_ATTRIBUTE_ACCESS_POLICY_WINDOW:
     case CU_LAUNCH_ATTRIBUTE_PRIORITY:
     case CU_LAUNCH_ATTRIBUTE_MEM_SYNC_DOMAIN_MAP:
     case CU_LAUNCH_ATTRIBUTE_MEM_SYNC_DOMAIN:
-      return true;
+    case CU_LAUNCH_ATTRIBUTE_PREFERRED_CLUSTER_DIMENSION:
+    case CU_LAUNCH_ATTRIBUTE_NVLINK_UTIL_CENTRIC_SCHEDULING:
+      return CUDA_SUCCESS;
+    case CU_LAUNCH_ATTRIBUTE_DEVICE_UPDATABLE_KERNEL_NODE:
+      return CUDA_ERROR_NOT_SUPPORTED;  // Kernels change no graphs here.
     default:
-      return false;
+      return CUDA_ERROR_INVALID_VALUE;
   }
 }
 
@@ -152,7 +156,7 @@ CUresult CUDAAPI cuGraphKernelNodeGetAttribute(CUgraphNode handle, CUkernelNodeA
   KernelWork* work = nullptr;
   HAWSER_TRY(GetWork(handle, &node, &work));
   if (value == nullptr) return CUDA_ERROR_INVALID_VALUE;
-  if (!HasAttribute(attribute)) return CUDA_ERROR_INVALID_VALUE;
+  HAWSER_TRY(CheckAttribute(attribute));
   *value = {};
   if (attribute == CU_LAUNCH_ATTRIBUTE_COOPERATIVE) value->cooperative = work->cooperative ? 1 : 0;
   return CUDA_SUCCESS;
@@ -164,7 +168,7 @@ CUresult CUDAAPI cuGraphKernelNodeSetAttribute(CUgraphNode handle, CUkernelNodeA
   KernelWork* work = nullptr;
   HAWSER_TRY(GetWork(handle, &node, &work));
   if (value == nullptr) return CUDA_ERROR_INVALID_VALUE;
-  if (!HasAttribute(attribute)) return CUDA_ERROR_INVALID_VALUE;
+  HAWSER_TRY(CheckAttribute(attribute));
   if (attribute == CU_LAUNCH_ATTRIBUTE_COOPERATIVE) work->cooperative = value->cooperative != 0;
   return CUDA_SUCCESS;
 }

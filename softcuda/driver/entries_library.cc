@@ -163,6 +163,14 @@ CUresult CUDAAPI cuLibraryGetManaged(CUdeviceptr* address, size_t* bytes, CUlibr
   return Variable(address, bytes, library, name, true);
 }
 
+// The host cannot call what is a kernel's function here, so there are none that are unified.
+CUresult CUDAAPI cuLibraryGetUnifiedFunction(void** function, CUlibrary handle, const char* name) {
+  if (function == nullptr || name == nullptr) return CUDA_ERROR_INVALID_VALUE;
+  LibraryPtr library;
+  HAWSER_TRY(FindLibrary(handle, &library));
+  return CUDA_ERROR_NOT_FOUND;
+}
+
 CUresult CUDAAPI cuKernelGetFunction(CUfunction* to, CUkernel kernel) {
   if (to == nullptr) return CUDA_ERROR_INVALID_VALUE;
   FunctionPtr function;

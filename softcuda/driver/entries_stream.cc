@@ -13,15 +13,31 @@ namespace {
 
 constexpr int kGreatestPriority = -5;
 
+int Clamped(int priority) { return priority > 0 ? 0 : std::max(priority, kGreatestPriority); }
+
 CUresult MakeStream(CUstream* to, unsigned flags, int priority) {
   ContextPtr context;
   HAWSER_TRY(WorkingContext(&context));
   if (to == nullptr || (flags & ~static_cast<unsigned>(CU_STREAM_NON_BLOCKING)) != 0) return CUDA_ERROR_INVALID_VALUE;
-  const int clamped = priority > 0 ? 0 : std::max(priority, kGreatestPriority);
-  auto stream = std::make_shared<Stream>(context, flags, clamped);
+  auto stream = std::make_shared<Stream>(context, flags, Clamped(priority));
   context->AddStream(stream);
   *to = reinterpret_cast<CUstream>(GetDriver()->streams.Add(stream));
   return CUDA_SUCCESS;
+}
+
+/// Whether streams have it: others are launches' and nodes'.
+bool HasAttribute(CUstreamAttrID attribute) {
+  switch (attribute) {
+    case CU_LAUNCH_ATTRIBUTE_ACCESS_POLICY_WINDOW:
+    case CU_LAUNCH_ATTRIBUTE_SYNCHRONIZATION_POLICY:
+    case CU_LAUNCH_ATTRIBUTE_PRIORITY:
+    case CU_LAUNCH_ATTRIBUTE_MEM_SYNC_DOMAIN_MAP:
+    case CU_LAUNCH_ATTRIBUTE_MEM_SYNC_DOMAIN:
+    case CU_LAUNCH_ATTRIBUTE_NVLINK_UTIL_CENTRIC_SCHEDULING:
+      return true;
+    default:
+      return false;
+  }
 }
 
 CUresult FindEvent(CUevent handle, EventPtr* event) {
@@ -182,28 +198,23 @@ CUresult CUDAAPI cuStreamGetDevice(CUstream handle, CUdevice* device) {
 CUresult CUDAAPI cuStreamGetAttribute(CUstream handle, CUstreamAttrID attribute, CUstreamAttrValue* value) {
   StreamPtr stream;
   HAWSER_TRY(GetStream(handle, &stream));
-  if (value == nullptr || attribute >= stream->attributes.size()) return CUDA_ERROR_INVALID_VALUE;
+  if (value == nullptr || !HasAttribute(attribute)) return CUDA_ERROR_INVALID_VALUE;
   const ContextPtr context = stream->context.lock();
   if (context == nullptr) return CUDA_ERROR_CONTEXT_IS_DESTROYED;
   const std::lock_guard lock(context->mutex);
   *value = stream->attributes[attribute];
   if (attribute == CU_LAUNCH_ATTRIBUTE_PRIORITY) value->priority = stream->priority;
+  if (attribute == CU_LAUNCH_ATTRIBUTE_SYNCHRONIZATION_POLICY && value->syncPolicy == 0) {
+    value->syncPolicy = CU_SYNC_POLICY_AUTO;
+  }
   return CUDA_SUCCESS;
 }
 
 CUresult CUDAAPI cuStreamSetAttribute(CUstream handle, CUstreamAttrID attribute, const CUstreamAttrValue* value) {
   StreamPtr stream;
   HAWSER_TRY(GetStream(handle, &stream));
-  if (value == nullptr) return CUDA_ERROR_INVALID_VALUE;
-  switch (attribute) {
-    case CU_LAUNCH_ATTRIBUTE_ACCESS_POLICY_WINDOW:
-    case CU_LAUNCH_ATTRIBUTE_SYNCHRONIZATION_POLICY:
-    case CU_LAUNCH_ATTRIBUTE_MEM_SYNC_DOMAIN_MAP:
-    case CU_LAUNCH_ATTRIBUTE_MEM_SYNC_DOMAIN:
-      break;
-    default:
-      return CUDA_ERROR_INVALID_VALUE;
-  }
+  if (value == nullptr || !HasAttribute(attribute)) return CUDA_ERROR_INVALID_VALUE;
+  if (attribute == CU_LAUNCH_ATTRIBUTE_PRIORITY) stream->priority = Clamped(value->priority);
   const ContextPtr context = stream->context.lock();
   if (context == nullptr) return CUDA_ERROR_CONTEXT_IS_DESTROYED;
   const std::lock_guard lock(context->mutex);
@@ -220,6 +231,7 @@ CUresult CUDAAPI cuStreamCopyAttributes(CUstream to, CUstream from) {
   if (context == nullptr || source->context.lock() != context) return CUDA_ERROR_INVALID_VALUE;
   const std::lock_guard lock(context->mutex);
   target->attributes = source->attributes;
+  target->priority = source->priority.load();
   return CUDA_SUCCESS;
 }
 

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "softcuda/driver/image_chooser.h"
 
+#include <elf.h>
+
 #include <charconv>
 #include <cstring>
 #include <optional>
@@ -102,8 +104,9 @@ CUresult NotAnImage(std::string* why) {
   return CUDA_ERROR_INVALID_IMAGE;
 }
 
-CUresult OnlyCubin(std::string* why) {
-  *why = "the image is a cubin (machine code of one GPU); this device runs PTX only";
+CUresult OnlyCubin(std::span<const std::byte> image, std::string* why) {
+  *why = "the image is a " + fatbin::CubinFacts(image).Describe() +
+         " (machine code of one GPU); this device runs PTX only: build with -gencode arch=compute_75,code=compute_75";
   return CUDA_ERROR_NO_BINARY_FOR_GPU;
 }
 
@@ -120,7 +123,7 @@ CUresult ChooseImage(std::span<const std::byte> image, uint32_t capability, Chos
       return CUDA_SUCCESS;
     }
     case ImageKind::kElf:
-      return OnlyCubin(why);
+      return OnlyCubin(image, why);
     case ImageKind::kWrapper:
     case ImageKind::kUnknown:
       break;
@@ -130,7 +133,8 @@ CUresult ChooseImage(std::span<const std::byte> image, uint32_t capability, Chos
 
 CUresult ChooseImage(const void* image, uint32_t capability, ChosenImage* chosen, std::string* why) {
   const ImageKind kind = fatbin::Identify(image);
-  if (kind == ImageKind::kElf) return OnlyCubin(why);
+  // Of unknown length; an ELF file has its whole head.
+  if (kind == ImageKind::kElf) return OnlyCubin({static_cast<const std::byte*>(image), sizeof(Elf64_Ehdr)}, why);
   if (kind != ImageKind::kWrapper) {
     const wire::Result<size_t> bytes = fatbin::ImageBytes(image);
     if (!bytes.ok()) {

@@ -10,6 +10,7 @@
 #include <cuda.h>
 
 #include <array>
+#include <atomic>
 #include <cstdint>
 #include <memory>
 #include <mutex>
@@ -34,7 +35,7 @@ class Stream {
   uint64_t handle = 0;
   const std::weak_ptr<Context> context;
   const unsigned flags;
-  const int priority;
+  std::atomic<int> priority;
   const uint64_t id;
   bool legacy = false;
   bool blocking() const { return !legacy && (flags & CU_STREAM_NON_BLOCKING) == 0; }
@@ -43,7 +44,7 @@ class Stream {
   CapturePtr capture;                 ///< Not null: work is recorded, not run.
   std::vector<NodePtr> capture_ends;  ///< What the next recorded node depends on.
 
-  std::array<CUstreamAttrValue, 16> attributes{};
+  std::array<CUstreamAttrValue, CU_LAUNCH_ATTRIBUTE_MAX> attributes{};
 };
 
 struct Event {

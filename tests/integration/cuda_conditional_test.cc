@@ -342,7 +342,7 @@ TEST_F(CudaConditional, ACaptureThatFailsLeavesTheBodyAlone) {
   const std::vector<CUgraph> body = AddConditional(graph_, {}, handle, CU_GRAPH_COND_TYPE_IF);
   ASSERT_EQ(body.size(), 1u);
   HAWSER_CU(cuStreamBeginCaptureToGraph(stream_, body[0], nullptr, nullptr, 0, CU_STREAM_CAPTURE_MODE_GLOBAL));
-  EXPECT_NE(cuStreamSynchronize(stream_), CUDA_SUCCESS);  // Not while it is captured.
+  EXPECT_EQ(cuStreamSynchronize(stream_), CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED) << "not while it is captured";
   EXPECT_EQ(cuStreamEndCapture(stream_, nullptr), CUDA_ERROR_STREAM_CAPTURE_INVALIDATED);
   AddKernel(body[0], {}, "bump", At(1), 1u);
   const CUgraphExec exec = Instantiate();

@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // Errors come where the CUDA manuals say: what can be known at once by the very call, a kernel's fault by the next call
 // that may return it, and then for good.
+#include <elf.h>
 #include <unistd.h>
 
 #include <chrono>
 #include <cstdio>
+#include <cstring>
 #include <string>
 #include <thread>
 
@@ -46,7 +48,7 @@ TEST_F(CudaErrors, WhatIsNotThereIsNotFound) {
 
 TEST_F(CudaErrors, BadImagesAreRefusedByTheLoad) {
   CUmodule module = nullptr;
-  EXPECT_NE(cuModuleLoadData(&module, "this is no PTX"), CUDA_SUCCESS);
+  EXPECT_EQ(cuModuleLoadData(&module, "this is no PTX"), CUDA_ERROR_INVALID_IMAGE);
   EXPECT_EQ(cuModuleLoadData(&module, ".version 7.0\n.target sm_75\n.address_size 64\n.entry broken( {\n"),
             CUDA_ERROR_INVALID_PTX);
   EXPECT_EQ(cuModuleLoadData(&module, nullptr), CUDA_ERROR_INVALID_VALUE);
@@ -56,15 +58,93 @@ TEST_F(CudaErrors, DestroyedHandlesAreKnown) {
   CUstream stream = nullptr;
   HAWSER_CU(cuStreamCreate(&stream, CU_STREAM_DEFAULT));
   HAWSER_CU(cuStreamDestroy(stream));
-  EXPECT_NE(cuStreamSynchronize(stream), CUDA_SUCCESS);
+  EXPECT_EQ(cuStreamSynchronize(stream), CUDA_ERROR_INVALID_HANDLE);
+  EXPECT_EQ(cuStreamQuery(stream), CUDA_ERROR_INVALID_HANDLE);
+  EXPECT_EQ(cuStreamDestroy(stream), CUDA_ERROR_INVALID_HANDLE);
   CUevent event = nullptr;
   HAWSER_CU(cuEventCreate(&event, CU_EVENT_DEFAULT));
   HAWSER_CU(cuEventDestroy(event));
-  EXPECT_NE(cuEventRecord(event, nullptr), CUDA_SUCCESS);
+  EXPECT_EQ(cuEventRecord(event, nullptr), CUDA_ERROR_INVALID_HANDLE);
+  EXPECT_EQ(cuStreamWaitEvent(nullptr, event, 0), CUDA_ERROR_INVALID_HANDLE);
+  EXPECT_EQ(cuEventSynchronize(event), CUDA_ERROR_INVALID_HANDLE);
+  EXPECT_EQ(cuEventDestroy(event), CUDA_ERROR_INVALID_HANDLE);
   CUdeviceptr memory = 0;
   HAWSER_CU(cuMemAlloc(&memory, 64));
   HAWSER_CU(cuMemFree(memory));
   EXPECT_EQ(cuMemFree(memory), CUDA_ERROR_INVALID_VALUE);
+  uint32_t value = 0;
+  EXPECT_EQ(cuMemcpyDtoH(&value, memory, 4), CUDA_ERROR_INVALID_VALUE);
+  const CUfunction add = Function("add");
+  HAWSER_CU(cuModuleUnload(module_));
+  CUfunction again = nullptr;
+  EXPECT_EQ(cuModuleGetFunction(&again, module_, "add"), CUDA_ERROR_INVALID_HANDLE);
+  EXPECT_EQ(cuModuleUnload(module_), CUDA_ERROR_INVALID_HANDLE);
+  EXPECT_EQ(Launch(add, 1, 32, 0), CUDA_ERROR_INVALID_HANDLE);
+  module_ = nullptr;
+  CUDA_ARRAY3D_DESCRIPTOR shape{};
+  shape.Width = shape.Height = 4;
+  shape.Format = CU_AD_FORMAT_UNSIGNED_INT8;
+  shape.NumChannels = 1;
+  CUarray array = nullptr;
+  HAWSER_CU(cuArray3DCreate(&array, &shape));
+  HAWSER_CU(cuArrayDestroy(array));
+  EXPECT_EQ(cuArray3DGetDescriptor(&shape, array), CUDA_ERROR_INVALID_HANDLE);
+  EXPECT_EQ(cuArrayDestroy(array), CUDA_ERROR_INVALID_HANDLE);
+  HAWSER_CU(cuCtxSynchronize());
+}
+
+TEST_F(CudaErrors, DestroyedContextsAreKnown) {
+  CUcontext context = nullptr;
+  HAWSER_CU(cuCtxCreate(&context, nullptr, 0, device_));
+  CUstream stream = nullptr;
+  HAWSER_CU(cuStreamCreate(&stream, CU_STREAM_DEFAULT));
+  HAWSER_CU(cuCtxDestroy(context));
+  EXPECT_EQ(cuCtxDestroy(context), CUDA_ERROR_INVALID_CONTEXT);
+  EXPECT_EQ(cuCtxSetCurrent(context), CUDA_ERROR_INVALID_CONTEXT);
+  EXPECT_EQ(cuCtxPushCurrent(context), CUDA_ERROR_INVALID_CONTEXT);
+  HAWSER_CU(cuCtxSetCurrent(context_));
+  EXPECT_EQ(cuStreamSynchronize(stream), CUDA_ERROR_INVALID_HANDLE) << "it ended with its context";
+  HAWSER_CU(cuCtxSynchronize());
+  // Another thread's current one.
+  HAWSER_CU(cuCtxCreate(&context, nullptr, 0, device_));
+  std::thread other([context] { EXPECT_EQ(cuCtxDestroy(context), CUDA_SUCCESS); });
+  other.join();
+  EXPECT_EQ(cuCtxSynchronize(), CUDA_ERROR_CONTEXT_IS_DESTROYED);
+  HAWSER_CU(cuCtxSetCurrent(context_));
+}
+
+// The manual has no CUDA_ERROR_INVALID_HANDLE for calls about graphs and pools.
+TEST_F(CudaErrors, DestroyedGraphsAndPoolsAreKnown) {
+  CUgraph graph = nullptr;
+  HAWSER_CU(cuGraphCreate(&graph, 0));
+  CUgraphNode node = nullptr, other = nullptr;
+  HAWSER_CU(cuGraphAddEmptyNode(&node, graph, nullptr, 0));
+  CUgraphExec exec = nullptr;
+  HAWSER_CU(cuGraphInstantiate(&exec, graph, 0));
+  HAWSER_CU(cuGraphExecDestroy(exec));
+  EXPECT_EQ(cuGraphLaunch(exec, nullptr), CUDA_ERROR_INVALID_VALUE);
+  EXPECT_EQ(cuGraphExecDestroy(exec), CUDA_ERROR_INVALID_VALUE);
+  HAWSER_CU(cuGraphDestroyNode(node));
+  CUgraphNodeType type{};
+  EXPECT_EQ(cuGraphNodeGetType(node, &type), CUDA_ERROR_INVALID_VALUE);
+  EXPECT_EQ(cuGraphAddEmptyNode(&other, graph, &node, 1), CUDA_ERROR_INVALID_VALUE);
+  HAWSER_CU(cuGraphDestroy(graph));
+  size_t count = 0;
+  EXPECT_EQ(cuGraphGetNodes(graph, nullptr, &count), CUDA_ERROR_INVALID_VALUE);
+  EXPECT_EQ(cuGraphAddEmptyNode(&other, graph, nullptr, 0), CUDA_ERROR_INVALID_VALUE);
+  EXPECT_EQ(cuGraphInstantiate(&exec, graph, 0), CUDA_ERROR_INVALID_VALUE);
+  EXPECT_EQ(cuGraphDestroy(graph), CUDA_ERROR_INVALID_VALUE);
+  CUmemPoolProps properties{};
+  properties.allocType = CU_MEM_ALLOCATION_TYPE_PINNED;
+  properties.location = {CU_MEM_LOCATION_TYPE_DEVICE, {device_}};
+  CUmemoryPool pool = nullptr;
+  HAWSER_CU(cuMemPoolCreate(&pool, &properties));
+  HAWSER_CU(cuMemPoolDestroy(pool));
+  CUdeviceptr memory = 0;
+  EXPECT_EQ(cuMemAllocFromPoolAsync(&memory, 64, pool, nullptr), CUDA_ERROR_INVALID_VALUE);
+  EXPECT_EQ(cuMemPoolTrimTo(pool, 0), CUDA_ERROR_INVALID_VALUE);
+  EXPECT_EQ(cuMemPoolDestroy(pool), CUDA_ERROR_INVALID_VALUE);
+  HAWSER_CU(cuCtxSynchronize());
 }
 
 TEST_F(CudaErrors, TooMuchMemoryIsRefusedByTheVeryCall) {
@@ -81,11 +161,11 @@ TEST_F(CudaErrors, CopiesOutsideOfAllocationsAreRefused) {
   CUdeviceptr memory = 0;
   HAWSER_CU(cuMemAlloc(&memory, 1024));
   std::vector<char> data(4096);
-  EXPECT_NE(cuMemcpyDtoH(data.data(), memory, 4096), CUDA_SUCCESS);
-  EXPECT_NE(cuMemcpyDtoH(data.data(), 0x1234, 16), CUDA_SUCCESS);
+  EXPECT_EQ(cuMemcpyDtoH(data.data(), memory, 4096), CUDA_ERROR_INVALID_VALUE);
+  EXPECT_EQ(cuMemcpyDtoH(data.data(), 0x1234, 16), CUDA_ERROR_INVALID_VALUE);
   // Also where much is copied, which takes another way; and a later copy knows nothing of it.
   std::vector<char> large(3u << 20);
-  EXPECT_NE(cuMemcpyDtoH(large.data(), memory, large.size()), CUDA_SUCCESS);
+  EXPECT_EQ(cuMemcpyDtoH(large.data(), memory, large.size()), CUDA_ERROR_INVALID_VALUE);
   HAWSER_CU(cuMemcpyDtoH(large.data(), memory, 1024));
 }
 
@@ -145,6 +225,44 @@ class StderrToFile {
   std::FILE* const file_ = std::tmpfile();
   const int before_;
 };
+
+/// What the load writes to stderr, where it fails for want of code for the device.
+std::string LoadWithoutCode(const void* image) {
+  const StderrToFile file;
+  CUmodule module = nullptr;
+  EXPECT_EQ(cuModuleLoadData(&module, image), CUDA_ERROR_NO_BINARY_FOR_GPU);
+  return file.Text();
+}
+
+TEST_F(CudaErrors, CodeForOtherDevicesIsNamedOnStderr) {
+  struct {
+    uint32_t magic = 0xba55ed50;
+    uint16_t version = 1, header_size = 16;
+    uint64_t size = 64 + 8;
+    uint16_t kind = 1, flavour = 0x0101;
+    uint32_t entry_header = 64;
+    uint64_t stored = 8;
+    uint32_t unused[3] = {};
+    uint32_t sm = 199;
+    uint64_t more = 0;
+    uint64_t flags = 0x11;
+    uint64_t none[2] = {};
+    char text[8] = "ptx";
+  } ptx;
+  static_assert(sizeof(ptx) == 16 + 64 + 8);
+  const std::string first = LoadWithoutCode(&ptx);
+  EXPECT_NE(first.find("sm_199"), std::string::npos) << first;
+
+  Elf64_Ehdr cubin{};
+  std::memcpy(cubin.e_ident, ELFMAG, SELFMAG);
+  cubin.e_ident[EI_CLASS] = ELFCLASS64;
+  cubin.e_ident[EI_DATA] = ELFDATA2LSB;
+  cubin.e_ident[EI_ABIVERSION] = 8;
+  cubin.e_machine = 190;
+  cubin.e_flags = 0x6005a04;
+  const std::string second = LoadWithoutCode(&cubin);
+  EXPECT_NE(second.find("cubin for sm_90"), std::string::npos) << second;
+}
 
 TEST_F(CudaErrors, AssertionsAreOnStderr) {
   constexpr char kAsserting[] = R"(

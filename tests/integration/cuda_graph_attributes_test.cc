@@ -156,8 +156,14 @@ TEST_F(CudaGraphAttributes, OthersAreTaken) {
 TEST_F(CudaGraphAttributes, WhatNodesDoNotHaveIsRefused) {
   const CUgraphNode node = NewNode();
   CUkernelNodeAttrValue value{};
-  EXPECT_NE(cuGraphKernelNodeSetAttribute(node, static_cast<CUkernelNodeAttrID>(1000), &value), CUDA_SUCCESS);
-  EXPECT_NE(cuGraphKernelNodeGetAttribute(node, static_cast<CUkernelNodeAttrID>(1000), &value), CUDA_SUCCESS);
+  for (const int id : {0, 3, 7, 12, 15, 1000}) {  // Nothing, streams', launches', and none.
+    const auto attribute = static_cast<CUkernelNodeAttrID>(id);
+    EXPECT_EQ(cuGraphKernelNodeSetAttribute(node, attribute, &value), CUDA_ERROR_INVALID_VALUE) << id;
+    EXPECT_EQ(cuGraphKernelNodeGetAttribute(node, attribute, &value), CUDA_ERROR_INVALID_VALUE) << id;
+  }
+  const auto updatable = CU_LAUNCH_ATTRIBUTE_DEVICE_UPDATABLE_KERNEL_NODE;
+  EXPECT_EQ(cuGraphKernelNodeSetAttribute(node, updatable, &value), CUDA_ERROR_NOT_SUPPORTED);
+  EXPECT_EQ(cuGraphKernelNodeGetAttribute(node, updatable, &value), CUDA_ERROR_NOT_SUPPORTED);
   EXPECT_EQ(cuGraphKernelNodeSetAttribute(node, CU_LAUNCH_ATTRIBUTE_COOPERATIVE, nullptr), CUDA_ERROR_INVALID_VALUE);
   EXPECT_EQ(cuGraphKernelNodeGetAttribute(node, CU_LAUNCH_ATTRIBUTE_COOPERATIVE, nullptr), CUDA_ERROR_INVALID_VALUE);
   CUgraphNode empty = nullptr;

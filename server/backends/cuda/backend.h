@@ -142,6 +142,7 @@ class CudaBackend final : public cuda::Handler, public SessionBackend {
   int32_t DescribeKernel(const cuda::Call& call, const cuda::DescribeKernel& message) override;
   int32_t GetGlobal(const cuda::Call& call, const cuda::GetGlobal& message) override;
   int32_t GetFunction(const cuda::Call& call, const cuda::GetFunction& message) override;
+  int32_t GetLibraryModule(const cuda::Call& call, const cuda::GetLibraryModule& message) override;
   int32_t SetFunctionAttribute(const cuda::Call& call, const cuda::SetFunctionAttribute& message) override;
   int32_t LinkImages(const cuda::Call& call, const cuda::LinkImages& message) override;
   int32_t DownloadImage(const cuda::Call& call, const cuda::DownloadImage& message) override;
@@ -431,6 +432,10 @@ class CudaBackend final : public cuda::Handler, public SessionBackend {
   void Dispose(Owned owned) {
     if (!HostCallsDue() || owned.get() == nullptr) return;
     disposals_.Add(current_, [kept = std::make_shared<Owned>(std::move(owned))] {});
+  }
+  /// The same, where others may own it too.
+  void DisposeShared(std::shared_ptr<void> owned) {
+    if (HostCallsDue() && owned != nullptr) disposals_.Add(current_, [kept = std::move(owned)] {});
   }
   CUresult SynchronizeBehind(const Place& at, std::function<void(CUresult)> done);
   /// The answer to WatchStream and WatchEvent; a notice when the answer was given before.

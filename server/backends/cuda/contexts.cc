@@ -334,7 +334,7 @@ int32_t CudaBackend::ReleaseObject(const cuda::Call& call, const cuda::Release& 
         if (object.module == id) objects_->Table<Function>().Erase(function);
       });
       Dispose(std::move(module->module));
-      Dispose(std::move(module->library));
+      DisposeShared(std::move(module->library));
     }
   } else if (type == cuda::Handle::kStream) {
     if (Stream* stream = objects_->Table<Stream>().Find(id); stream != nullptr && stream->error == 0) {

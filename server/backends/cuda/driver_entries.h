@@ -136,6 +136,7 @@
   X(cuLibraryEnumerateKernels)          \
   X(cuLibraryGetGlobal)                 \
   X(cuLibraryGetManaged)                \
+  X(cuLibraryGetModule)                 \
   X(cuKernelGetFunction)                \
   X(cuKernelGetName)                    \
   X(cuKernelGetAttribute)               \

@@ -77,6 +77,7 @@ Footprint CudaBackend::FootprintOf(const wire::FrameHeader& header, wire::Bytes 
     case Opcode::kDescribeKernel:
     case Opcode::kGetGlobal:
     case Opcode::kGetFunction:
+    case Opcode::kGetLibraryModule:
     case Opcode::kLinkImages:
     case Opcode::kDownloadImage:
     case Opcode::kCreateStream:

@@ -9,19 +9,26 @@ namespace {
 
 constexpr uint64_t kExactFlag = 0x100000;   // 'a': this architecture alone.
 constexpr uint64_t kFamilyFlag = 0x200000;  // 'f': this family.
+constexpr uint32_t kReadyCode = 1u << 20;   // Above all that PTX can have; no device has a number that comes near.
 
 /// How well the image fits; the higher the better. Nothing: not at all.
 std::optional<uint32_t> Fitness(const OfferedImage& image, const DeviceTarget& device) {
   if (image.kind == OfferedImage::Kind::kLto) return std::nullopt;
   const bool cubin = image.kind == OfferedImage::Kind::kElf;
   if (cubin && !device.runs_cubins) return std::nullopt;
-  // A plain image says what it is for only inside; the driver judges it.
-  if (image.sm == 0) return cubin ? 2000u : 1000u;
+  const uint32_t form = cubin ? kReadyCode : 0;
+  // The driver judges a plain image: what the guest says of it is for messages.
+  if (image.form == OfferedImage::Form::kPlain || image.sm == 0) return form;
   if (image.sm > device.sm) return std::nullopt;
-  if ((image.flags & kExactFlag) != 0 && image.sm != device.sm) return std::nullopt;
+  const bool exact = (image.flags & kExactFlag) != 0;
+  const bool family = (image.flags & kFamilyFlag) != 0;
+  if (exact && image.sm != device.sm) return std::nullopt;
   const bool same_family = image.sm / 10 == device.sm / 10;
-  if ((cubin || (image.flags & kFamilyFlag) != 0) && !same_family) return std::nullopt;
-  return (cubin ? 2000u : 1000u) + image.sm;
+  if ((cubin || family) && !same_family) return std::nullopt;
+  // Of two for the same architecture the one for any device: it avoids a device's special instructions, and what is
+  // taken must not depend on which is offered first.
+  const uint32_t plain = exact || family ? 0 : 1;
+  return form + 2 * image.sm + plain;
 }
 
 }  // namespace

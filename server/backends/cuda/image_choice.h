@@ -18,7 +18,7 @@ struct OfferedImage {
   Form form = Form::kPlain;
   Kind kind = Kind::kPtx;
   uint32_t group = 0;  ///< 0: ready to run. Else the translation unit whose relocatable code it is.
-  uint32_t sm = 0;     ///< 90 for sm_90; 0: not known.
+  uint32_t sm = 0;     ///< 90 for sm_90; 0: not known. Of a plain image it is for messages alone.
   uint64_t flags = 0;  ///< Of the fatbin entry.
   uint64_t size = 0;
   wire::Sha256Digest hash{};

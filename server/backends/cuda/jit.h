@@ -25,7 +25,8 @@ struct CudaBackend::Assembled {
     bool is_ptx = false;
   };
   std::vector<Part> parts;
-  std::string hash;  ///< Stands for all of them.
+  std::string hash;   ///< Stands for all of them.
+  std::string offer;  ///< What there was to choose from, and the device, in words.
 };
 
 /// Options of a load or a link, with buffers for what the compiler says.

@@ -106,7 +106,7 @@ int32_t CudaBackend::FillAttribute(const cuda::LaunchAttribute& from, CUlaunchAt
       value.launchCompletionEvent.flags = static_cast<int>(from.x);
       return event(&value.launchCompletionEvent.event);
     default:
-      return Explain(CUDA_ERROR_NOT_SUPPORTED, "the launch attribute is not known");
+      return Explain(cuda_api::WhyRefused(to->id), "the launch attribute is not known");
   }
 }
 

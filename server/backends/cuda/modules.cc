@@ -92,11 +92,9 @@ int32_t CudaBackend::Assemble(const wire::ListView<cuda::ImageEntry>& entries, A
   target.sm = static_cast<uint32_t>(10 * major + minor);
   target.runs_cubins = !chosen_.soft;
   const std::vector<size_t> chosen = ChooseImages(offered, target);
-  if (chosen.empty()) {
-    return Explain(CUDA_ERROR_NO_BINARY_FOR_GPU, "the image has " + DescribeImages(offered) + "; the device is sm_" +
-                                                     std::to_string(target.sm) +
-                                                     (target.runs_cubins ? "" : " and runs PTX alone"));
-  }
+  assembled->offer = "the image has " + DescribeImages(offered) + "; the device is sm_" + std::to_string(target.sm) +
+                     (target.runs_cubins ? "" : " and runs PTX alone");
+  if (chosen.empty()) return Explain(CUDA_ERROR_NO_BINARY_FOR_GPU, assembled->offer);
   const size_t before = missing->size();
   for (const size_t index : chosen) {
     const OfferedImage& image = offered[index];
@@ -284,7 +282,8 @@ void CudaBackend::RunLoad(Load& load) {
     Module failed;
     failed.error = status;
     Hand(load.id, std::move(failed));
-    FailJit<cuda::ModuleInfo>(load.call, kNotLoaded, status, {}, &options);
+    const bool no_code = status == CUDA_ERROR_NO_BINARY_FOR_GPU;
+    FailJit<cuda::ModuleInfo>(load.call, kNotLoaded, status, no_code ? load.assembled.offer : "", &options);
   };
   void* image = load.assembled.parts.front().bytes.data();
   std::unique_ptr<Linker> linker;
@@ -307,7 +306,7 @@ void CudaBackend::RunLoad(Load& load) {
   } else {
     result = driver_.cuLibraryLoadData(&native_library, image, load_options->options(), load_options->values(),
                                        load_options->count(), nullptr, nullptr, 0);
-    if (result == CUDA_SUCCESS) module.library = OwnedLibrary(&driver_, native_library);
+    if (result == CUDA_SUCCESS) module.library = std::make_shared<OwnedLibrary>(&driver_, native_library);
   }
   if (result != CUDA_SUCCESS) return fail(result);
   // Its kernels.
@@ -368,12 +367,12 @@ int32_t CudaBackend::DescribeKernel(const cuda::Call& call, const cuda::Describe
   if (reply.status == 0) {
     text.name = message.name;
     CUfunction function = nullptr;
-    const bool is_kernel = module->library.get() != nullptr;
+    const bool is_kernel = module->is_library();
     if (!is_kernel) {
-      reply.status = driver_.cuModuleGetFunction(&function, module->module.get(), text.name.c_str());
+      reply.status = driver_.cuModuleGetFunction(&function, module->native(), text.name.c_str());
     } else if (driver_.cuLibraryGetKernel != nullptr) {
-      reply.status =
-          driver_.cuLibraryGetKernel(reinterpret_cast<CUkernel*>(&function), module->library.get(), text.name.c_str());
+      reply.status = driver_.cuLibraryGetKernel(reinterpret_cast<CUkernel*>(&function), module->native_library(),
+                                                text.name.c_str());
     } else {
       reply.status = kNotSupported;
     }
@@ -399,13 +398,13 @@ int32_t CudaBackend::GetFunction(const cuda::Call& call, const cuda::GetFunction
   const std::string name(message.name);
   Function function;
   function.module = message.module;
-  function.is_kernel = module->library.get() != nullptr;
+  function.is_kernel = module->is_library();
   CUresult result = CUDA_ERROR_NOT_SUPPORTED;
   if (!function.is_kernel) {
-    result = driver_.cuModuleGetFunction(&function.native, module->module.get(), name.c_str());
+    result = driver_.cuModuleGetFunction(&function.native, module->native(), name.c_str());
   } else if (driver_.cuLibraryGetKernel != nullptr) {
-    result =
-        driver_.cuLibraryGetKernel(reinterpret_cast<CUkernel*>(&function.native), module->library.get(), name.c_str());
+    result = driver_.cuLibraryGetKernel(reinterpret_cast<CUkernel*>(&function.native), module->native_library(),
+                                        name.c_str());
   }
   if (result != CUDA_SUCCESS) return Finish(call, result, module->context, message.function);
   std::vector<uint32_t> offsets, sizes;
@@ -428,16 +427,16 @@ int32_t CudaBackend::GetGlobal(const cuda::Call& call, const cuda::GetGlobal& me
   CUdeviceptr address = 0;
   size_t size = 0;
   if (reply.status == 0) {
-    if (module->module.get() != nullptr) {
-      reply.status = driver_.cuModuleGetGlobal(&address, &size, module->module.get(), name.c_str());
+    if (module->native() != nullptr) {
+      reply.status = driver_.cuModuleGetGlobal(&address, &size, module->native(), name.c_str());
     } else {
       CUresult result = CUDA_ERROR_NOT_SUPPORTED;
       if (driver_.cuLibraryGetManaged != nullptr) {
-        result = driver_.cuLibraryGetManaged(&address, &size, module->library.get(), name.c_str());
+        result = driver_.cuLibraryGetManaged(&address, &size, module->native_library(), name.c_str());
         if (result == CUDA_SUCCESS) reply.global.managed = 1;
       }
       if (result != CUDA_SUCCESS && driver_.cuLibraryGetGlobal != nullptr) {
-        result = driver_.cuLibraryGetGlobal(&address, &size, module->library.get(), name.c_str());
+        result = driver_.cuLibraryGetGlobal(&address, &size, module->native_library(), name.c_str());
       }
       reply.status = result;
     }
@@ -462,6 +461,27 @@ int32_t CudaBackend::GetGlobal(const cuda::Call& call, const cuda::GetGlobal& me
   reason_.clear();
   Reply(call, reply);
   return 0;
+}
+
+int32_t CudaBackend::GetLibraryModule(const cuda::Call& call, const cuda::GetLibraryModule& message) {
+  int32_t status = 0;
+  const Module* library = Use<Module>(message.library, &status);
+  if (library != nullptr && !library->is_library()) status = CUDA_ERROR_INVALID_HANDLE;
+  Module part;
+  if (status == 0) {
+    part.context = message.context;
+    part.library = library->library;
+    part.code = library->code;
+    (void)Enter(message.context, &status);
+  }
+  if (status == 0) {
+    status = driver_.cuLibraryGetModule != nullptr
+                 ? static_cast<int32_t>(driver_.cuLibraryGetModule(&part.part, part.native_library()))
+                 : kNotSupported;
+  }
+  if (status == 0) status = Keep(message.module, std::move(part));
+  reason_.clear();
+  return ReplyStatus(call, status);
 }
 
 int32_t CudaBackend::SetFunctionAttribute(const cuda::Call& call, const cuda::SetFunctionAttribute& message) {

@@ -45,9 +45,10 @@ int32_t CudaBackend::GetNodeAttribute(const cuda::Call& call, const cuda::GetNod
   const Node* node = UseKernelNode(message.node, &reply.status);
   if (node != nullptr) {
     // An attribute that does not travel is refused before the driver is asked to write it.
-    if (driver_.cuGraphKernelNodeGetAttribute == nullptr ||
-        !cuda_api::PlainToWire(native.id, native.value, &reply.attribute)) {
+    if (driver_.cuGraphKernelNodeGetAttribute == nullptr) {
       reply.status = kNotSupported;
+    } else if (!cuda_api::PlainToWire(native.id, native.value, &reply.attribute)) {
+      reply.status = cuda_api::WhyRefused(native.id);
     } else {
       reply.status = driver_.cuGraphKernelNodeGetAttribute(node->native, native.id, &native.value);
     }

@@ -119,8 +119,14 @@ struct Module {
   int32_t error = 0;
   wire::Id context;  ///< Null: a library.
   OwnedModule module;
-  OwnedLibrary library;
+  /// A library's, and that of its code in one context, as long as this may be used.
+  std::shared_ptr<OwnedLibrary> library;
+  CUmodule part = nullptr;  ///< A library's code in one context: the driver's, which ends with the library.
   std::shared_ptr<const ModuleCode> code;
+
+  bool is_library() const { return library != nullptr && part == nullptr; }
+  CUmodule native() const { return part != nullptr ? part : module.get(); }
+  CUlibrary native_library() const { return library != nullptr ? library->get() : nullptr; }
 };
 struct Function {
   int32_t error = 0;

@@ -329,9 +329,14 @@ TEST_F(Graphs, AttributesThatNodesMayNotHaveAreRefused) {
   for (const uint32_t id : {0u, 1000u, ~0u}) {
     attribute = {};
     attribute.id = id;
-    EXPECT_EQ(Set(node, attribute), CUDA_ERROR_NOT_SUPPORTED);
-    EXPECT_EQ(Attribute(node, id).status, CUDA_ERROR_NOT_SUPPORTED);
+    EXPECT_EQ(Set(node, attribute), CUDA_ERROR_INVALID_VALUE);
+    EXPECT_EQ(Attribute(node, id).status, CUDA_ERROR_INVALID_VALUE);
   }
+  // One with a handle that means nothing here.
+  attribute = {};
+  attribute.id = CU_LAUNCH_ATTRIBUTE_DEVICE_UPDATABLE_KERNEL_NODE;
+  EXPECT_EQ(Set(node, attribute), CUDA_ERROR_NOT_SUPPORTED);
+  EXPECT_EQ(Attribute(node, attribute.id).status, CUDA_ERROR_NOT_SUPPORTED);
   // A node would outlive the event.
   cuda::CreateEvent event;
   event.event = session_->NewId(cuda::Handle::kEvent);
@@ -343,7 +348,7 @@ TEST_F(Graphs, AttributesThatNodesMayNotHaveAreRefused) {
     attribute.id = id;
     attribute.event = event.event;
     EXPECT_EQ(Set(node, attribute), CUDA_ERROR_INVALID_VALUE);
-    EXPECT_EQ(Attribute(node, id).status, CUDA_ERROR_NOT_SUPPORTED);
+    EXPECT_EQ(Attribute(node, id).status, CUDA_ERROR_INVALID_VALUE);
   }
   EXPECT_EQ(fake_.asked, 0) << "the driver was not asked";
 }
@@ -353,10 +358,10 @@ TEST_F(Graphs, OnlyKernelNodesHaveAttributes) {
   const wire::Id nobody = session_->NewId(cuda::Handle::kNode);
   cuda::LaunchAttribute cooperative;
   cooperative.id = CU_LAUNCH_ATTRIBUTE_COOPERATIVE;
-  EXPECT_NE(Set(nobody, cooperative), 0);
-  EXPECT_NE(Attribute(nobody, cooperative.id).status, 0);
-  EXPECT_NE(Copy(node, nobody), 0);
-  EXPECT_NE(Copy(nobody, node), 0);
+  EXPECT_EQ(Set(nobody, cooperative), CUDA_ERROR_INVALID_VALUE);
+  EXPECT_EQ(Attribute(nobody, cooperative.id).status, CUDA_ERROR_INVALID_VALUE);
+  EXPECT_EQ(Copy(node, nobody), CUDA_ERROR_INVALID_VALUE);
+  EXPECT_EQ(Copy(nobody, node), CUDA_ERROR_INVALID_VALUE);
   fake_.type = CU_GRAPH_NODE_TYPE_MEMSET;
   EXPECT_EQ(Set(node, cooperative), CUDA_ERROR_INVALID_VALUE);
   EXPECT_EQ(Attribute(node, cooperative.id).status, CUDA_ERROR_INVALID_VALUE);

@@ -208,6 +208,27 @@ TEST(ImageChoice, CodeForOneArchitectureOrFamilyAloneGoesNowhereElse) {
   EXPECT_THAT(ChooseImages({Offer(kPtx, 100, 0x200000)}, {120, true}), IsEmpty());
 }
 
+TEST(ImageChoice, PrefersCodeForAnyDeviceToCodeForOneOfTheSameNumber) {
+  constexpr uint64_t kExact = 0x100000, kFamily = 0x200000;
+  EXPECT_THAT(ChooseImages({Offer(kPtx, 90, kExact), Offer(kPtx, 90)}, {90, false}), ElementsAre(1));
+  EXPECT_THAT(ChooseImages({Offer(kPtx, 90), Offer(kPtx, 90, kExact)}, {90, false}), ElementsAre(0));
+  EXPECT_THAT(ChooseImages({Offer(kPtx, 100, kFamily), Offer(kPtx, 100)}, {103, true}), ElementsAre(1));
+  EXPECT_THAT(ChooseImages({Offer(kElf, 90, kExact), Offer(kElf, 90)}, {90, true}), ElementsAre(1));
+  EXPECT_THAT(ChooseImages({Offer(kPtx, 89), Offer(kPtx, 90, kExact)}, {90, false}), ElementsAre(1)) << "newer first";
+  EXPECT_THAT(ChooseImages({Offer(kPtx, 90), Offer(kElf, 90, kExact)}, {90, true}), ElementsAre(1)) << "ready first";
+  EXPECT_THAT(ChooseImages({Offer(kPtx, 90, kExact, 1), Offer(kPtx, 90, 0, 1)}, {90, false}), ElementsAre(1))
+      << "of a translation unit too";
+}
+
+TEST(ImageChoice, LeavesPlainImagesToTheDriver) {
+  OfferedImage cubin = Offer(kElf, 120, 0x100000);
+  cubin.form = OfferedImage::Form::kPlain;
+  EXPECT_THAT(ChooseImages({cubin}, {90, true}), ElementsAre(0))
+      << "the guest says what it is for; that is not checked";
+  EXPECT_THAT(ChooseImages({cubin}, {90, false}), IsEmpty()) << "no machine code runs there";
+  EXPECT_EQ(DescribeImages({cubin}), "cubin for sm_120a");
+}
+
 TEST(ImageChoice, LinksTheUnitsWhereNoWholeImageFits) {
   const std::vector<OfferedImage> offered{Offer(kElf, 90), Offer(kPtx, 75, 0, 1), Offer(kPtx, 75, 0, 2),
                                           Offer(kElf, 90, 0, 2)};

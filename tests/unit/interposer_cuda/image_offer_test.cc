@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "interposer/cuda/image_offer.h"
 
+#include <elf.h>
 #include <gtest/gtest.h>
 
 #include <cstring>
@@ -50,6 +51,22 @@ TEST(ImageOfferTest, OffersPtxAsItIs) {
   EXPECT_EQ(offer.entries()[0].kind, 1u);
   EXPECT_EQ(offer.entries()[0].size, sizeof(kPtx));  // With its zero byte.
   EXPECT_EQ(offer.entries()[0].hash, wire::Sha256Of(wire::AsBytes(kPtx, sizeof(kPtx))));
+}
+
+TEST(ImageOfferTest, SaysWhatACubinIsFor) {
+  Elf64_Ehdr header{};
+  std::memcpy(header.e_ident, ELFMAG, SELFMAG);
+  header.e_ident[EI_CLASS] = ELFCLASS64;
+  header.e_ident[EI_DATA] = ELFDATA2LSB;
+  header.e_ident[EI_ABIVERSION] = 8;
+  header.e_machine = 190;
+  header.e_flags = 0x6005a04;
+  ImageOffer offer;
+  ASSERT_EQ(offer.AddImage(&header), CUDA_SUCCESS);
+  ASSERT_EQ(offer.entries().size(), 1u);
+  EXPECT_EQ(offer.entries()[0].form, 2u);
+  EXPECT_EQ(offer.entries()[0].kind, 2u);
+  EXPECT_EQ(offer.entries()[0].sm, 90u);
 }
 
 TEST(ImageOfferTest, OffersEachEntryOfAFatbinWithItsHeader) {

@@ -69,6 +69,16 @@ TEST(ObjectTest, ADestroyedHandleIsRecognised) {
   EXPECT_EQ(CheckObject<CUstream>(nullptr, Kind::kStream), CUDA_ERROR_INVALID_HANDLE);
 }
 
+TEST(ObjectTest, GraphsAndPoolsAreRefusedWithTheManualsCode) {
+  auto* event = new CUevent_st(Kind::kEvent, wire::Id(7, 1, 3));
+  Registry::Get().Add(event);
+  for (const Kind kind : {Kind::kGraph, Kind::kGraphExec, Kind::kNode, Kind::kPool}) {
+    EXPECT_EQ(CheckObject(event, kind), CUDA_ERROR_INVALID_VALUE);
+  }
+  EXPECT_EQ(CheckObject(event, Kind::kArray), CUDA_ERROR_INVALID_HANDLE);
+  Registry::Get().Bury(event);
+}
+
 TEST(ObjectTest, AFailedCreationShowsInEveryUse) {
   auto* event = new CUevent_st(Kind::kEvent, wire::Id(7, 1, 2));
   Registry::Get().Add(event);

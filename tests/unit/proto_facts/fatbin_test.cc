@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include <cstring>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -75,6 +76,29 @@ std::vector<std::byte> MakeFatbin(const std::vector<Spec>& specs) {
 
 std::string Text(std::span<const std::byte> bytes) {
   return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
+}
+
+std::string Cubin(unsigned char version, uint32_t flags, uint16_t machine = 190) {
+  Elf64_Ehdr header{};
+  std::memcpy(header.e_ident, ELFMAG, SELFMAG);
+  header.e_ident[EI_CLASS] = ELFCLASS64;
+  header.e_ident[EI_DATA] = ELFDATA2LSB;
+  header.e_ident[EI_ABIVERSION] = version;
+  header.e_machine = machine;
+  header.e_flags = flags;
+  return {reinterpret_cast<const char*>(&header), sizeof(header)};
+}
+
+std::string DescribeCubin(const std::string& file) {
+  return CubinFacts(std::as_bytes(std::span(file.data(), file.size()))).Describe();
+}
+
+TEST(FatbinCubin, SaysWhatItIsFor) {
+  EXPECT_EQ(DescribeCubin(Cubin(8, 0x6004b04)), "cubin for sm_75");
+  EXPECT_EQ(DescribeCubin(Cubin(8, 0x6007902)), "cubin for sm_121");
+  EXPECT_EQ(DescribeCubin(Cubin(7, 0x5a055a)), "cubin for sm_90") << "as before CUDA 13";
+  EXPECT_EQ(DescribeCubin(Cubin(8, 0x6004b04, EM_X86_64)), "cubin") << "another machine's";
+  EXPECT_EQ(DescribeCubin(Cubin(8, 0x6004b04).substr(0, 63)), "cubin") << "cut short";
 }
 
 TEST(FatbinIdentify, TellsTheKindsApart) {

@@ -3,7 +3,9 @@
 #include <cstdio>
 #include <fstream>
 #include <iterator>
+#include <span>
 #include <string>
+#include <vector>
 
 #include "proto/facts/fatbin.h"
 #include "tests/unit/softcuda_driver/driver_test.h"
@@ -104,6 +106,24 @@ TEST_F(SoftImage, WithoutUsablePtxSaysWhatThereIs) {
   EXPECT_CUDA(CUDA_ERROR_NO_BINARY_FOR_GPU, cuModuleLoadDataEx(&module_, newer.data(), 2, options, values));
   EXPECT_NE(std::string(error).find("sm_120"), std::string::npos) << error;
   testing::internal::GetCapturedStderr();
+  module_ = nullptr;
+}
+
+TEST_F(SoftImage, ABareCubinIsNamed) {
+  const std::string fatbin = File("cubin_only.fatbin");
+  fatbin::Reader reader(std::as_bytes(std::span(fatbin.data(), fatbin.size())));
+  fatbin::Entry entry;
+  ASSERT_TRUE(reader.Start().ok());
+  ASSERT_TRUE(reader.Next(&entry).value());
+  ASSERT_EQ(entry.compression, fatbin::Compression::kNone);
+  const std::vector<std::byte> cubin(entry.payload.begin(), entry.payload.end());
+  char error[1024] = "";
+  CUjit_option options[] = {CU_JIT_ERROR_LOG_BUFFER, CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES};
+  void* values[] = {error, reinterpret_cast<void*>(sizeof(error))};
+  testing::internal::CaptureStderr();
+  EXPECT_CUDA(CUDA_ERROR_NO_BINARY_FOR_GPU, cuModuleLoadDataEx(&module_, cubin.data(), 2, options, values));
+  EXPECT_NE(std::string(error).find("cubin for sm_75"), std::string::npos) << error;
+  EXPECT_NE(testing::internal::GetCapturedStderr().find("cubin for sm_75"), std::string::npos);
   module_ = nullptr;
 }
 
