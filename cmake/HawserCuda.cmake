@@ -36,17 +36,21 @@ endif()
 add_library(hawser_cuda_headers INTERFACE)
 target_include_directories(hawser_cuda_headers SYSTEM INTERFACE ${HAWSER_CUDA_INCLUDE_DIR})
 
-# hawser_nvcc_program(NAME SOURCES f.cu... [STATIC_CUDART] [ARCH compute_75] [FLAGS flag...])
+# hawser_nvcc_program(NAME SOURCES f.cu... [STATIC_CUDART] [ARCH compute_75] [CODE sm_75] [FLAGS flag...])
 # A CUDA program as a user would build it: with the shared runtime, or with nvcc's default, the static one.
+# CODE: what it carries; without it PTX for ARCH.
 # Makes the file ${CMAKE_CURRENT_BINARY_DIR}/NAME, and the target nvcc_NAME (NAME would be two things to Ninja).
 function(hawser_nvcc_program name)
-  cmake_parse_arguments(N "STATIC_CUDART" "ARCH" "SOURCES;FLAGS" ${ARGN})
+  cmake_parse_arguments(N "STATIC_CUDART" "ARCH;CODE" "SOURCES;FLAGS" ${ARGN})
   if(HAWSER_NVCC_LEFT_OUT)
     message(STATUS "${name}: not built, because ${HAWSER_NVCC_LEFT_OUT}")
     return()
   endif()
   if(NOT N_ARCH)
     set(N_ARCH compute_75)
+  endif()
+  if(NOT N_CODE)
+    set(N_CODE ${N_ARCH})
   endif()
   set(cudart shared)
   if(N_STATIC_CUDART)
@@ -59,7 +63,7 @@ function(hawser_nvcc_program name)
   endforeach()
   set(out ${CMAKE_CURRENT_BINARY_DIR}/${name})
   add_custom_command(OUTPUT ${out}
-    COMMAND ${HAWSER_NVCC} -std=c++17 -O2 -cudart ${cudart} -gencode arch=${N_ARCH},code=${N_ARCH} ${N_FLAGS}
+    COMMAND ${HAWSER_NVCC} -std=c++17 -O2 -cudart ${cudart} -gencode arch=${N_ARCH},code=${N_CODE} ${N_FLAGS}
       -o ${out} ${sources}
     DEPENDS ${sources} VERBATIM COMMENT "nvcc ${name}")
   add_custom_target(nvcc_${name} ALL DEPENDS ${out})

@@ -103,7 +103,8 @@ void Explicit(int* data) {
   OK(cudaGraphKernelNodeGetAttribute(kernel_node, cudaLaunchAttributeCooperative, &attribute));
   EXPECT(attribute.cooperative == 1);
   OK(cudaGraphKernelNodeCopyAttributes(kernel_node, kernel_node));
-  EXPECT(cudaGraphKernelNodeSetAttribute(fill_node, cudaLaunchAttributeCooperative, &attribute) != cudaSuccess);
+  EXPECT_ERROR(cudaErrorInvalidValue,
+               cudaGraphKernelNodeSetAttribute(fill_node, cudaLaunchAttributeCooperative, &attribute));
 
   cudaGraph_t clone;
   OK(cudaGraphClone(&clone, graph));
