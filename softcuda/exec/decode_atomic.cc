@@ -2,6 +2,7 @@
 // atom and red (PTX ISA 9.7.13). Lanes act one after the other, in ascending order; every scope is the widest, because
 // blocks run on different threads of this process.
 #include <algorithm>
+#include <array>
 #include <bit>
 #include <cmath>
 #include <cstring>
@@ -16,6 +17,8 @@ namespace {
 
 using ptx::Space;
 using ptx::Type;
+
+constexpr size_t kMaxElements = 8;  ///< Of a vector form: .v8.
 
 enum AtomOp : uint8_t { kExch, kAdd, kInc, kDec, kMin, kMax, kAnd, kOr, kXor, kCas };
 
@@ -39,13 +42,19 @@ B HalfCombine(const Insn& i, B x, B y) {
   return result;
 }
 
-/// The new value at the place. B: unsigned type of the width.
+float Flush(float x) { return std::fabs(x) < 0x1p-126f ? std::copysign(0.0f, x) : x; }
+
+/// The new value at the place. B: unsigned type of the width. `flush`: subnormal numbers of .f32 count as zeros.
 template <typename B>
-B NewValue(const Insn& i, B old, B b) {
+B NewValue(const Insn& i, B old, B b, bool flush) {
   using S = std::make_signed_t<B>;
   switch (i.type) {
     case Type::kF32:
-      if constexpr (sizeof(B) == 4) return std::bit_cast<B>(std::bit_cast<float>(old) + std::bit_cast<float>(b));
+      if constexpr (sizeof(B) == 4) {
+        const auto x = std::bit_cast<float>(old);
+        const auto y = std::bit_cast<float>(b);
+        return std::bit_cast<B>(flush ? Flush(Flush(x) + Flush(y)) : x + y);
+      }
       return old;
     case Type::kF64:
       if constexpr (sizeof(B) == 8) return std::bit_cast<B>(std::bit_cast<double>(old) + std::bit_cast<double>(b));
@@ -83,7 +92,7 @@ B NewValue(const Insn& i, B old, B b) {
 }
 
 template <typename B>
-B AtomicValue(const Insn& i, char* place, B b, B c) {
+B AtomicValue(const Insn& i, char* place, B b, B c, bool flush) {
   auto* at = reinterpret_cast<B*>(place);
   if (i.op == kCas) {
     __atomic_compare_exchange_n(at, &b, c, false, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST);
@@ -92,7 +101,8 @@ B AtomicValue(const Insn& i, char* place, B b, B c) {
   if (i.op == kExch) return __atomic_exchange_n(at, b, __ATOMIC_SEQ_CST);
   if (i.op == kAdd && !ptx::IsFloat(i.type)) return __atomic_fetch_add(at, b, __ATOMIC_SEQ_CST);
   B old = __atomic_load_n(at, __ATOMIC_RELAXED);
-  while (!__atomic_compare_exchange_n(at, &old, NewValue<B>(i, old, b), true, __ATOMIC_SEQ_CST, __ATOMIC_RELAXED)) {
+  while (
+      !__atomic_compare_exchange_n(at, &old, NewValue<B>(i, old, b, flush), true, __ATOMIC_SEQ_CST, __ATOMIC_RELAXED)) {
   }
   return old;
 }
@@ -113,6 +123,10 @@ char* PlaceOf(Warp& w, const Insn& i, uint32_t lane, uint32_t size) {
   return w.Resolve(i, i.space, address, size, true, lane);
 }
 
+bool InShared(const Warp& w, const char* place) {
+  return reinterpret_cast<uint64_t>(place) - reinterpret_cast<uint64_t>(w.shared) < w.shared_bytes;
+}
+
 template <typename B>
 void AtomHandler(Warp& w, const Insn& i, uint32_t mask) {
   if (i.op == kCas || i.op == kExch) {
@@ -124,11 +138,13 @@ void AtomHandler(Warp& w, const Insn& i, uint32_t mask) {
     const auto lane = static_cast<uint32_t>(std::countr_zero(mask));
     char* place = PlaceOf(w, i, lane, sizeof(B) * i.count);
     if (place == nullptr) return;
+    // Global memory adds .f32 without subnormal numbers, shared memory with them; where a generic address lies decides.
+    const bool flush = i.type == Type::kF32 && !InShared(w, place);
+    const B c = i.op == kCas ? w.At<B>(i.c)[lane] : 0;
+    std::array<B, kMaxElements> sources{};  // All before the first destination, which may be one of them.
+    for (uint32_t n = 0; n < i.count; ++n) sources[n] = w.At<B>(i.count == 1 ? i.b : i.extra->more[n])[lane];
     for (uint32_t n = 0; n < i.count; ++n) {
-      const Slot& source = i.count == 1 ? i.b : i.extra->more[n];
-      const B b = w.At<B>(source)[lane];
-      const B c = i.op == kCas ? w.At<B>(i.c)[lane] : 0;
-      const B old = AtomicValue<B>(i, place + n * sizeof(B), b, c);
+      const B old = AtomicValue<B>(i, place + n * sizeof(B), sources[n], c, flush);
       if (i.wd == 0) continue;
       const Slot& target = i.count == 1 ? i.d : i.extra->slots[n];
       if (target.frame_mask != 0) w.At<B>(target)[lane] = old;

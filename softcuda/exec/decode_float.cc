@@ -160,7 +160,7 @@ uint64_t DoubleOp(const Insn& i, uint64_t x, uint64_t y, uint64_t z) {
     case kRcpOp:
     case kRsqrtOp:
       result = i.op == kRcpOp ? RoundedDiv(1.0, a, mode) : 1.0 / std::sqrt(a);
-      if ((i.flags & kFlagApprox) != 0) {
+      if ((i.flags & kFlagApprox) != 0 && (i.flags & kFlagFtz) != 0) {
         // The .approx.ftz.f64 forms give the upper word of an approximation: subnormals are zero, the lower word is.
         const double flushed = std::fabs(a) < 0x1p-1022 ? std::copysign(0.0, a) : a;
         result = i.op == kRcpOp ? 1.0 / flushed : 1.0 / std::sqrt(flushed);

@@ -91,6 +91,12 @@ bool IsLayered(TextureShape shape) {
   return shape == TextureShape::kA1d || shape == TextureShape::kA2d || shape == TextureShape::kACube;
 }
 
+AddressMode Sampler::ModeOf(size_t dimension) const {
+  const AddressMode mode = texture_.address[dimension];
+  const bool of_normalized = mode == AddressMode::kWrap || mode == AddressMode::kMirror;
+  return of_normalized && !texture_.normalized_coordinates ? AddressMode::kClamp : mode;
+}
+
 bool Sampler::ReadsIntegers() const {
   return texture_.kind != ChannelKind::kFloat && (texture_.read_as_integer || texture_.channel_bits == 32);
 }
@@ -109,7 +115,7 @@ Texel Sampler::At(const TextureLevel& level, const std::array<int64_t, 3>& at, u
   const std::array<int64_t, 3> size{level.width, level.height, level.depth};
   std::array<int64_t, 3> in{0, 0, 0};
   for (size_t k = 0; k < dimensions && k < 3; ++k) {
-    in[k] = Wrap(at[k], std::max<int64_t>(size[k], 1), texture_.address[k]);
+    in[k] = Wrap(at[k], std::max<int64_t>(size[k], 1), ModeOf(k));
     if (in[k] < 0) return Border();
   }
   layer = std::min(layer, std::max(texture_.layers, 1u) - 1);

@@ -5,6 +5,7 @@
 #define HAWSER_SOFTCUDA_EXEC_SAMPLER_H_
 
 #include <array>
+#include <cstddef>
 #include <cstdint>
 
 #include "softcuda/exec/texture.h"
@@ -36,6 +37,8 @@ class Sampler {
   Texel SampleLevel(uint32_t dimensions, const std::array<float, 3>& at, uint32_t layer, uint32_t level) const;
   Texel At(const TextureLevel& level, const std::array<int64_t, 3>& at, uint32_t layer, uint32_t dimensions) const;
   Texel Border() const;
+  /// Wrap and mirror are rules of normalised coordinates; others are clamped instead.
+  AddressMode ModeOf(size_t dimension) const;
   bool ReadsIntegers() const;
 
   const TextureDescriptor& texture_;

@@ -10,17 +10,21 @@ namespace {
 
 using ptx::SpecialRegister;
 
-uint64_t Nanoseconds() {
+template <typename Clock>
+uint64_t Now() {
   return static_cast<uint64_t>(
-      std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::system_clock::now().time_since_epoch())
-          .count());
+      std::chrono::duration_cast<std::chrono::nanoseconds>(Clock::now().time_since_epoch()).count());
+}
+
+/// The time of day when it was first asked for, and from there on a clock that nobody sets back.
+uint64_t Nanoseconds() {
+  static const uint64_t offset = Now<std::chrono::system_clock>() - Now<std::chrono::steady_clock>();
+  return Now<std::chrono::steady_clock>() + offset;
 }
 
 uint64_t Cycles(const Warp& w) {
-  const auto now = static_cast<uint64_t>(
-      std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::steady_clock::now().time_since_epoch())
-          .count());
-  return static_cast<uint64_t>(static_cast<unsigned __int128>(now) * w.launch().config->device.clock_khz / 1'000'000);
+  return static_cast<uint64_t>(static_cast<unsigned __int128>(Now<std::chrono::steady_clock>()) *
+                               w.launch().config->device.clock_khz / 1'000'000);
 }
 
 /// Registers that are equal in all lanes.

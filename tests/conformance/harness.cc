@@ -27,8 +27,11 @@ std::vector<std::string> Split(const std::string& text) {
   return parts;
 }
 
+bool IsPair(const std::string& type) { return type == "f16x2" || type == "bf16x2"; }
+
 uint32_t Bits(const std::string& type) {
-  return type == "pred" ? 1 : static_cast<uint32_t>(std::stoul(type.substr(1)));
+  if (type == "pred") return 1;
+  return IsPair(type) ? 32 : static_cast<uint32_t>(std::stoul(type.substr(type.find_first_of("0123456789"))));
 }
 
 /// Operands worth trying: edges first, then random bits.
@@ -36,6 +39,11 @@ std::vector<V> Interesting(const std::string& type) {
   std::vector<V> values;
   const uint32_t bits = Bits(type);
   if (type == "pred") return {0, 1};
+  if (IsPair(type)) {
+    const std::vector<V> halves = Interesting(type.substr(0, type.size() - 2));
+    for (size_t i = 0; i < halves.size(); ++i) values.push_back(halves[i] | halves[(i * 7 + 3) % halves.size()] << 16);
+    return values;
+  }
   if (type == "f32") {
     for (const float f :
          {0.0f,          1.0f,    1.5f,  2.5f,          0.5f,           3.0f,     100.7f,   16777217.0f, 2147483648.0f,
@@ -58,6 +66,12 @@ std::vector<V> Interesting(const std::string& type) {
   } else if (type == "f16") {
     for (const V v :
          {0x0000, 0x3c00, 0x3e00, 0x4100, 0x7bff, 0x0001, 0x0400, 0x03ff, 0x7c00, 0x7e00, 0x2e66, 0x5640, 0x4900}) {
+      values.push_back(v);
+      values.push_back(v | 0x8000);
+    }
+  } else if (type == "bf16") {
+    for (const V v : {0x0000, 0x3f80, 0x3fc0, 0x4020, 0x7f7f, 0x0001, 0x0080, 0x007f, 0x7f80, 0x7fc0, 0x3dcd, 0x42c9,
+                      0x4700, 0x4b80, 0x3300, 0x3b80}) {
       values.push_back(v);
       values.push_back(v | 0x8000);
     }
@@ -95,7 +109,9 @@ std::vector<V> Interesting(const std::string& type) {
   return values;
 }
 
-std::string RegisterType(const std::string& type) { return type == "pred" ? ".pred" : ".b" + type.substr(1); }
+std::string RegisterType(const std::string& type) {
+  return type == "pred" ? ".pred" : ".b" + std::to_string(Bits(type));
+}
 
 std::string Kernel(const Case& c, size_t number, const std::vector<std::string>& types) {
   std::ostringstream o;
@@ -111,7 +127,7 @@ std::string Kernel(const Case& c, size_t number, const std::vector<std::string>&
     if (types[k] == "pred") {
       o << "ld.global.u32 %t, [%at+" << offset << "]; setp.ne.u32 " << names[k] << ", %t, 0;\n";
     } else {
-      o << "ld.global.b" << types[k].substr(1) << " " << names[k] << ", [%at+" << offset << "];\n";
+      o << "ld.global.b" << Bits(types[k]) << " " << names[k] << ", [%at+" << offset << "];\n";
     }
   }
   o << c.ptx << "\n";
@@ -120,7 +136,7 @@ std::string Kernel(const Case& c, size_t number, const std::vector<std::string>&
   } else if (types[0] == "b64" || types[0] == "f64") {
     o << "mov.b64 %wide, %d;\n";
   } else {
-    o << "cvt.u64.u" << types[0].substr(1) << " %wide, %d;\n";
+    o << "cvt.u64.u" << Bits(types[0]) << " %wide, %d;\n";
   }
   o << "mad.wide.u32 %at, %i, 8, %out; st.global.u64 [%at], %wide; ret;\n}\n";
   return o.str();

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // One PTX instruction against one C++ function over many operands. A case is one line:
 //   Case("add.sat.s32 %d, %a, %b;", "b32 b32,b32", [](V a, V b, V) { return ...; })
-// The signature gives the register types of %d and the operands: b16 b32 b64 f16 f32 f64 pred, where f16, f32, f64
-// choose operands that are interesting as floats. Values travel as bits in 64-bit words.
+// The signature gives the register types of %d and the operands: b16 b32 b64 f16 bf16 f16x2 bf16x2 f32 f64 pred, where
+// the float types choose operands that are interesting as such. Values travel as bits in 64-bit words.
 #ifndef HAWSER_TESTS_CONFORMANCE_HARNESS_H_
 #define HAWSER_TESTS_CONFORMANCE_HARNESS_H_
 

@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <bit>
 #include <cmath>
 #include <cstdint>
 #include <fstream>
@@ -276,6 +277,12 @@ TEST_P(CudaKernels, Switch) {
 }
 
 #if defined(__FLT16_MAX__)
+/// The nearest bf16, as a float: its upper half; ties to even. Of finite numbers.
+float ToBfloat(float x) {
+  const auto bits = std::bit_cast<uint32_t>(x);
+  return std::bit_cast<float>((bits + 0x7fff + (bits >> 16 & 1)) & 0xffff0000);
+}
+
 TEST_P(CudaKernels, Halves) {
   std::vector<float> in(65);
   std::uniform_real_distribution<float> range(-8, 8);
@@ -306,6 +313,11 @@ TEST_P(CudaKernels, Halves) {
     EXPECT_EQ(r[6], a < b ? 1.0f : 0.0f) << i;
     EXPECT_EQ(r[7], static_cast<float>(fma(a, a, a))) << i;
     EXPECT_EQ(r[8], static_cast<float>(fma(b, b, b))) << i;
+    const float c = ToBfloat(in[i]);
+    const float d = ToBfloat(in[i + 1]);
+    EXPECT_EQ(r[9], c) << i;
+    EXPECT_EQ(r[10], ToBfloat(c + d)) << i;
+    EXPECT_EQ(r[11], ToBfloat(c * d)) << i;
   }
 }
 #endif

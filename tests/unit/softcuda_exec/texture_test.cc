@@ -2,26 +2,12 @@
 // Textures and surfaces through whole kernels.
 #include <gtest/gtest.h>
 
-#include <map>
-
 #include "softcuda/exec/sampler.h"
 #include "tests/unit/softcuda_exec/device.h"
+#include "tests/unit/softcuda_exec/texture_table.h"
 
 namespace hawser::exec {
 namespace {
-
-class Table : public TextureTable {
- public:
-  const TextureDescriptor* FindTexture(uint64_t handle) const override { return Find(textures, handle); }
-  const TextureDescriptor* FindSurface(uint64_t handle) const override { return Find(surfaces, handle); }
-  std::map<uint64_t, TextureDescriptor> textures, surfaces;
-
- private:
-  static const TextureDescriptor* Find(const std::map<uint64_t, TextureDescriptor>& map, uint64_t handle) {
-    const auto it = map.find(handle);
-    return it == map.end() ? nullptr : &it->second;
-  }
-};
 
 /// An 8 by 4 texture of one float: texel (x, y) is 10 y + x.
 class TextureTest : public testing::Test {
@@ -46,7 +32,7 @@ class TextureTest : public testing::Test {
                              instruction + "\nst.global.f32 [%o], %f0; ret; }\n";
     EXPECT_EQ(device.Load({text}), "");
     EXPECT_TRUE(device.program().unsupported().empty());
-    Table table;
+    MapTextureTable table;
     table.textures[77] = texture_;
     table.surfaces[77] = texture_;
     device.config.textures = &table;
@@ -81,6 +67,10 @@ TEST_F(TextureTest, AddressModes) {
   texture_.border = {-1, 0, 0, 0};
   EXPECT_EQ(Tex2d(-1.0f, 1.0f), -1.0f);
   EXPECT_EQ(Tex2d(8.0f, 1.0f), -1.0f);
+  // Wrap and mirror are for normalised coordinates; others are clamped.
+  texture_.address = {AddressMode::kWrap, AddressMode::kMirror, AddressMode::kClamp};
+  EXPECT_EQ(Tex2d(-1.0f, 6.0f), 30.0f);
+  EXPECT_EQ(Tex2d(9.0f, -2.0f), 7.0f);
   texture_.normalized_coordinates = true;
   texture_.address.fill(AddressMode::kWrap);
   EXPECT_EQ(Tex2d(1.25f, -0.25f), 32.0f);
