@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "interposer/core/session.h"
+#include "interposer/cuda/kept_values.h"
 #include "interposer/cuda/objects.h"
 #include "interposer/cuda/pointer_map.h"
 #include "proto/cuda/messages.h"
@@ -35,6 +36,7 @@ struct Device {
   int greatest_priority = 0;
   std::vector<uint32_t> peers;
   std::vector<std::pair<uint32_t, uint64_t>> limits;
+  KeptValues links;  ///< Of the link to another device. Key: that device << 32 | CUdevice_P2PAttribute.
 
   std::mutex mutex;  ///< Guards the primary context and the pools.
   CUctx_st* primary = nullptr;

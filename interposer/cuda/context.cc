@@ -27,6 +27,7 @@ CUresult StartContext(CUctx_st* context) {
   context->failed = 0;
   context->fault = 0;
   context->pending = 0;
+  context->limits.ForgetAll();
   Registry::Get().Add(context);
   context->active.store(true, std::memory_order_release);
   cuda::CreateContext message;

@@ -188,12 +188,20 @@ CUresult CUDAAPI cuCtxGetLimit(size_t* value, CUlimit limit) {
   if (const CUresult error = CurrentContext(&context); error != CUDA_SUCCESS) return error;
   if (value == nullptr) return CUDA_ERROR_INVALID_VALUE;
   if (limit >= CU_LIMIT_MAX) return CUDA_ERROR_UNSUPPORTED_LIMIT;
-  cuda::GetLimit message;
-  message.context = context->id;
-  message.limit = limit;
-  Answer<cuda::Value> answer;
-  const CUresult error = answer.Ask(Client::Get().session(), message);
-  if (error == CUDA_SUCCESS) *value = answer->value;
+  const auto ask = [context, limit](uint64_t* result) {
+    cuda::GetLimit message;
+    message.context = context->id;
+    message.limit = limit;
+    Answer<cuda::Value> answer;
+    const CUresult error = answer.Ask(Client::Get().session(), message);
+    if (error == CUDA_SUCCESS) *result = answer->value;
+    return error;
+  };
+  uint64_t result = 0;
+  // A kernel that needs a larger stack makes the driver enlarge it; nothing but the program changes the others.
+  const CUresult error =
+      limit == CU_LIMIT_STACK_SIZE ? ask(&result) : context->limits.Get(static_cast<uint64_t>(limit), &result, ask);
+  if (error == CUDA_SUCCESS) *value = result;
   return error;
 }
 
@@ -205,7 +213,10 @@ CUresult CUDAAPI cuCtxSetLimit(CUlimit limit, size_t value) {
   message.context = context->id;
   message.limit = limit;
   message.value = value;
-  return AskStatus(Client::Get().session(), message);
+  const CUresult error = AskStatus(Client::Get().session(), message);
+  // The driver may round or clamp what it is told.
+  context->limits.Forget(static_cast<uint64_t>(limit));
+  return error;
 }
 
 CUresult CUDAAPI cuCtxGetCacheConfig(CUfunc_cache* config) {

@@ -160,19 +160,31 @@ CUresult CUDAAPI cuDeviceCanAccessPeer(int* can, CUdevice ordinal, CUdevice peer
 CUresult CUDAAPI cuDeviceGetP2PAttribute(int* value, CUdevice_P2PAttribute attribute, CUdevice source,
                                          CUdevice destination) {
   Device* device = nullptr;
+  Device* other = nullptr;
   if (const CUresult error = FindDevice(source, &device); error != CUDA_SUCCESS) return error;
-  if (const CUresult error = FindDevice(destination, &device); error != CUDA_SUCCESS) return error;
-  if (value == nullptr || source == destination) return CUDA_ERROR_INVALID_VALUE;
-  cuda::Query message;
-  message.kind = 1;
-  message.device = static_cast<uint32_t>(source);
-  message.other = static_cast<uint32_t>(destination);
-  message.param = attribute;
-  Answer<cuda::QueryReply> answer;
-  if (const CUresult error = answer.Ask(Client::Get().session(), message); error != CUDA_SUCCESS) return error;
-  if (answer->value.size() != sizeof(*value)) return CUDA_ERROR_UNKNOWN;
-  std::memcpy(value, answer->value.data(), sizeof(*value));
-  return CUDA_SUCCESS;
+  if (const CUresult error = FindDevice(destination, &other); error != CUDA_SUCCESS) return error;
+  if (value == nullptr) return CUDA_ERROR_INVALID_VALUE;
+  if (source == destination) return CUDA_ERROR_INVALID_DEVICE;
+  const auto ask = [&](uint64_t* result) {
+    cuda::Query message;
+    message.kind = 1;
+    message.device = static_cast<uint32_t>(source);
+    message.other = static_cast<uint32_t>(destination);
+    message.param = attribute;
+    Answer<cuda::QueryReply> answer;
+    if (const CUresult error = answer.Ask(Client::Get().session(), message); error != CUDA_SUCCESS) return error;
+    int number = 0;
+    if (answer->value.size() != sizeof(number)) return CUDA_ERROR_UNKNOWN;
+    std::memcpy(&number, answer->value.data(), sizeof(number));
+    *result = static_cast<uint32_t>(number);
+    return CUDA_SUCCESS;
+  };
+  // What links two devices stays as it is.
+  uint64_t result = 0;
+  const uint64_t key = static_cast<uint64_t>(destination) << 32 | static_cast<uint32_t>(attribute);
+  const CUresult error = device->links.Get(key, &result, ask);
+  if (error == CUDA_SUCCESS) *value = static_cast<int>(result);
+  return error;
 }
 
 CUresult CUDAAPI cuDeviceGetExecAffinitySupport(int* supported, CUexecAffinityType type, CUdevice ordinal) {

@@ -15,6 +15,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "interposer/cuda/kept_values.h"
 #include "interposer/cuda/landing.h"
 #include "interposer/cuda/object.h"
 
@@ -84,6 +85,7 @@ struct CUctx_st final : hawser::cu::Object {
   std::atomic<int32_t> fault{0};    ///< CUresult: broken for good.
   std::atomic<int32_t> pending{0};  ///< CUresult of an earlier command, told once.
   std::atomic<unsigned> cache_config{0};
+  hawser::cu::KeptValues limits;         ///< Key: CUlimit.
   struct CUstream_st* legacy = nullptr;  ///< The legacy default stream, id 0.
   std::mutex mutex;                      ///< Guards what follows.
   std::set<struct CUstream_st*> streams;

@@ -3,6 +3,7 @@
 #ifndef HAWSER_INTERPOSER_CUDA_POOL_H_
 #define HAWSER_INTERPOSER_CUDA_POOL_H_
 
+#include "interposer/cuda/kept_values.h"
 #include "interposer/cuda/objects.h"
 
 struct CUmemPoolHandle_st final : hawser::cu::Object {
@@ -10,6 +11,7 @@ struct CUmemPoolHandle_st final : hawser::cu::Object {
 
   int device = 0;
   bool is_default = false;
+  hawser::cu::KeptValues settings;  ///< Key: CUmemPool_attribute, of those that only the program changes.
 };
 
 #endif  // HAWSER_INTERPOSER_CUDA_POOL_H_

@@ -88,6 +88,11 @@ CUresult Allocate(CUdeviceptr* result, size_t size, CUmemPoolHandle_st* pool, CU
 
 bool IsWide(CUmemPool_attribute attribute) { return attribute >= CU_MEMPOOL_ATTR_RELEASE_THRESHOLD; }
 
+/// What the program sets, unlike what the pool counts.
+bool IsSetting(CUmemPool_attribute attribute) {
+  return attribute >= CU_MEMPOOL_ATTR_REUSE_FOLLOW_EVENT_DEPENDENCIES && attribute <= CU_MEMPOOL_ATTR_RELEASE_THRESHOLD;
+}
+
 }  // namespace
 
 CUresult CUDAAPI cuDeviceGetDefaultMemPool(CUmemoryPool* pool, CUdevice ordinal) {
@@ -168,21 +173,31 @@ CUresult CUDAAPI cuMemPoolSetAttribute(CUmemoryPool pool, CUmemPool_attribute at
     std::memcpy(&number, value, sizeof(number));
     message.value = static_cast<uint64_t>(number);
   }
-  return AskStatus(Client::Get().session(), message);
+  const CUresult error = AskStatus(Client::Get().session(), message);
+  pool->settings.Forget(static_cast<uint64_t>(attribute));
+  return error;
 }
 
 CUresult CUDAAPI cuMemPoolGetAttribute(CUmemoryPool pool, CUmemPool_attribute attribute, void* value) {
   if (const CUresult error = Check(pool); error != CUDA_SUCCESS) return error;
   if (value == nullptr) return CUDA_ERROR_INVALID_VALUE;
-  cuda::GetPoolAttribute message;
-  message.pool = pool->id;
-  message.attribute = attribute;
-  Answer<cuda::Value> answer;
-  if (const CUresult error = answer.Ask(Client::Get().session(), message); error != CUDA_SUCCESS) return error;
+  const auto ask = [pool, attribute](uint64_t* result) {
+    cuda::GetPoolAttribute message;
+    message.pool = pool->id;
+    message.attribute = attribute;
+    Answer<cuda::Value> answer;
+    const CUresult error = answer.Ask(Client::Get().session(), message);
+    if (error == CUDA_SUCCESS) *result = answer->value;
+    return error;
+  };
+  uint64_t result = 0;
+  const CUresult error =
+      IsSetting(attribute) ? pool->settings.Get(static_cast<uint64_t>(attribute), &result, ask) : ask(&result);
+  if (error != CUDA_SUCCESS) return error;
   if (IsWide(attribute)) {
-    std::memcpy(value, &answer->value, sizeof(answer->value));
+    std::memcpy(value, &result, sizeof(result));
   } else {
-    const int number = static_cast<int>(answer->value);
+    const int number = static_cast<int>(result);
     std::memcpy(value, &number, sizeof(number));
   }
   return CUDA_SUCCESS;

@@ -3,6 +3,7 @@
 // stays the same when the context ends and begins again.
 #include "interposer/cuda/context.h"
 #include "interposer/cuda/entry.h"
+#include "interposer/cuda/pool.h"
 
 using namespace hawser;      // NOLINT(google-build-using-namespace): entry points live outside of namespaces.
 using namespace hawser::cu;  // NOLINT(google-build-using-namespace)
@@ -23,6 +24,7 @@ CUresult End(Device* device, const Message& message) {
   const int32_t error = SendEnd(context, message);
   context->active.store(false, std::memory_order_release);
   ForgetContents(context);
+  if (device->default_pool != nullptr) device->default_pool->settings.ForgetAll();  // It may begin anew, too.
   session->FreeId(context->id);
   return FromWire(error);
 }

@@ -36,7 +36,7 @@ endfunction()
 file(GLOB programs CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/cuda_*_test.cc)
 foreach(program ${programs})
   get_filename_component(name ${program} NAME_WE)
-  if(name STREQUAL cuda_server_test)  # Needs a server, and looks at it from outside.
+  if(name MATCHES "^cuda_(server|waits)_test$")  # Needs a server: looks at it from outside, or counts what waits for it.
     hawser_cuda_integration_test(${name} ${program} TRANSPORTS shm unix tcp)
   else()
     hawser_cuda_integration_test(${name} ${program})
