@@ -13,6 +13,41 @@ if(CCACHE_PROGRAM AND NOT CMAKE_CXX_COMPILER_LAUNCHER)
   set(CMAKE_CXX_COMPILER_LAUNCHER ${CCACHE_PROGRAM})
 endif()
 
+# Python writes sources while the tree is built. The minimal build does without where there is none: it takes what was
+# written on the machine that packed it, under HAWSER_GENERATED/python.
+find_program(HAWSER_PYTHON python3)
+
+# hawser_python_output(OUT FILE... ARGS argument... DEPENDS file... [COMMENT text]): what a Python script writes.
+function(hawser_python_output)
+  cmake_parse_arguments(P "" "COMMENT" "OUT;ARGS;DEPENDS" ${ARGN})
+  hawser_packed_python_output(${P_OUT})
+  if(HAWSER_PYTHON)
+    if(NOT P_COMMENT)
+      list(GET P_OUT 0 P_COMMENT)
+      cmake_path(GET P_COMMENT FILENAME P_COMMENT)
+      set(P_COMMENT "Writing ${P_COMMENT}")
+    endif()
+    add_custom_command(OUTPUT ${P_OUT} COMMAND ${HAWSER_PYTHON} ${P_ARGS} DEPENDS ${P_DEPENDS} VERBATIM
+      COMMENT ${P_COMMENT})
+    return()
+  endif()
+  foreach(out ${P_OUT})
+    cmake_path(RELATIVE_PATH out BASE_DIRECTORY ${PROJECT_BINARY_DIR} OUTPUT_VARIABLE name)
+    set(packed ${HAWSER_GENERATED}/python/${name})
+    add_custom_command(OUTPUT ${out} COMMAND ${CMAKE_COMMAND} -E copy ${packed} ${out} DEPENDS ${packed} VERBATIM)
+  endforeach()
+endfunction()
+# hawser_packed_python_output(FILE...): tests/gpu/pack takes these along.
+function(hawser_packed_python_output)
+  if(NOT HAWSER_PYTHON AND NOT HAWSER_MINIMAL)
+    message(FATAL_ERROR "There is no python3. Type ./hawser setup.")
+  endif()
+  foreach(out ${ARGN})
+    cmake_path(RELATIVE_PATH out BASE_DIRECTORY ${PROJECT_BINARY_DIR} OUTPUT_VARIABLE name)
+    set_property(GLOBAL APPEND_STRING PROPERTY HAWSER_PYTHON_OUTPUTS "${name}\n")
+  endforeach()
+endfunction()
+
 add_library(hawser_options INTERFACE)
 target_compile_options(hawser_options INTERFACE -Wall -Wextra -Wshadow -Wnon-virtual-dtor
   -Woverloaded-virtual -Wcast-qual -Wno-missing-field-initializers)

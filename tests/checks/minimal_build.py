@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Whether a bare machine could build what tests/gpu/pack brings along: it configures, and links only what it has.
+"""Whether a bare machine could build what tests/gpu/pack brings along: it configures without Python, and links only
+what it has.
 
     minimal_build.py --build DIR [--cmake=ARGUMENT]...
 
@@ -29,7 +30,7 @@ def main():
         pack, build = pathlib.Path(folder, "pack"), pathlib.Path(folder, "build")
         subprocess.run([sys.executable, ROOT / "tests/gpu/pack", pack, "--build", args.build], check=True)
         configured = subprocess.run(["cmake", "-S", pack, "-B", build, "-G", "Ninja", "-DHAWSER_MINIMAL=ON",
-                                     "-DCMAKE_BUILD_TYPE=Release", *args.cmake], stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+                                     "-DCMAKE_BUILD_TYPE=Release", "-DHAWSER_PYTHON=OFF", *args.cmake], stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
                                     text=True)
         if configured.returncode != 0:
             print(configured.stdout)

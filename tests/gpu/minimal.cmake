@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 # -DHAWSER_MINIMAL=ON: guest, worker, a small server without the control plane, the CUDA tests, examples and benchmark, for
-# a machine that has a CUDA toolkit, a C++ compiler and Python, and none of Hawser's other packages (no protoc, gRPC,
+# a machine that has a CUDA toolkit and a C++ compiler, and none of Hawser's other packages (no protoc, gRPC,
 # Protobuf, spdlog, CLI11, toml++, libseccomp, OpenCL). tests/gpu/pack makes the folder to bring along:
 #   HAWSER_GENERATED    what protoc-gen-hawser has written:  <dir>/proto/{opencl,cuda,session}/...
+#                       and, for where there is no Python, what its scripts have written:  <dir>/python/...
 #   HAWSER_THIRD_PARTY  <dir>/nlohmann/json.hpp, <dir>/googletest/{include,src}
 # The software device is built too; it reads compressed PTX only where LZ4 and zstd are installed. Workers have no system call filter where libseccomp
 # is missing: this is for trying things out, not for serving strangers.
@@ -94,6 +95,7 @@ hawser_library(hawser_gtest ${HAWSER_THIRD_PARTY}/googletest/src/gtest-all.cc
 target_include_directories(hawser_gtest SYSTEM PUBLIC ${HAWSER_THIRD_PARTY}/googletest/include)
 target_include_directories(hawser_gtest PRIVATE ${HAWSER_THIRD_PARTY}/googletest)
 target_compile_options(hawser_gtest PRIVATE -w)
+add_library(GTest::gtest_main ALIAS hawser_gtest)
 file(GLOB programs ${PROJECT_SOURCE_DIR}/tests/integration/cuda_*_test.cc)
 foreach(program ${programs})
   get_filename_component(name ${program} NAME_WE)
@@ -102,6 +104,8 @@ foreach(program ${programs})
   set_target_properties(${name} PROPERTIES SKIP_BUILD_RPATH TRUE
     RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/tests/integration)
 endforeach()
+
+add_subdirectory(tests/integration/cudart)
 
 # --- examples: C++ for the driver API, and what nvcc builds
 add_subdirectory(examples/cuda)
