@@ -74,7 +74,7 @@ demo() {
   demo_foreign "$dir"
 
   echo
-  echo "4. A CUDA program, as nvcc built it"
+  echo "4. A CUDA program"
   demo_cuda "$dir"
 
   echo
@@ -94,17 +94,18 @@ demo() {
 }
 
 # A CUDA program with nvcc's default, the static runtime, on the server's CUDA device: a GPU where the server has one,
-# else the software device.
+# else the software device. Without nvcc: the one that calls the driver and carries its kernel as PTX.
 demo_cuda() {
   local dir=$1 program=$1/examples/cuda/vector_add
+  local how="It carries NVIDIA's runtime inside; as it was loaded, that runtime's entry points were led to Hawser's."
   if [[ ! -x $program ]]; then
-    echo "   Left out: there is no nvcc on this machine, so examples/cuda was not built."
-    return 0
+    program=$dir/examples/cuda/driver_api
+    how="There is no nvcc on this machine: this program needs none, it calls the driver and has its kernel as PTX."
   fi
   demo_observe cuda-remote "$dir/tools/hawser" run --server "shm:$demo_work/hawser.sock" "$program"
   sed 's/^/     /' "$demo_work/cuda-remote.out"
-  echo "   The program carries NVIDIA's runtime inside; as it was loaded, its entry points were led to Hawser's, whose driver"
-  echo "   library sent the calls to the server. On the server: $(grep -m1 -oE 'CUDA on [^,]*' "$demo_work/hawserd.log" || echo "the device that hawser devices shows")."
+  echo "   The program is $(basename "$program"). $how"
+  echo "   Hawser's driver library sent the calls to the server. There: $(grep -m1 -oE 'CUDA on [^,]*' "$demo_work/hawserd.log" || echo "the device that hawser devices shows")."
   demo_observe cuda-local "$dir/tools/hawser" run --device soft "$program"
   cmp "$demo_work/cuda-remote.out" "$demo_work/cuda-local.out" ||
     die "the remote result differs from that of the software device in the program's own process"
