@@ -8,6 +8,7 @@
 
 #include "interposer/core/log.h"
 #include "interposer/cuda/entry.h"
+#include "interposer/cuda/image_upload.h"
 
 namespace hawser::cu {
 namespace {
@@ -196,20 +197,8 @@ CUresult UploadMissing(guest::Session* session, const wire::ArrayView<uint32_t>&
       index -= each->entries().size();
     }
     if (offer == nullptr) return CUDA_ERROR_UNKNOWN;
-    const std::span<const std::byte> bytes = offer->bytes(index);
-    cuda::UploadImage message;
-    message.hash = offer->entries()[index].hash;
-    message.size = bytes.size();
-    int32_t error;
-    if (bytes.size() <= session->inline_limit()) {
-      message.data = bytes;
-      error = session->Send(message);
-    } else {
-      message.transfer = session->NewTransfer();
-      error = session->Send(message);
-      if (error == 0) error = session->SendBulk(message.transfer, bytes);
-    }
-    if (error != 0) return FromWire(error);
+    const CUresult sent = SendImage(session, offer->entries()[index].hash, offer->bytes(index));
+    if (sent != CUDA_SUCCESS) return sent;
   }
   return CUDA_SUCCESS;
 }

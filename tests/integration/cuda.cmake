@@ -63,6 +63,16 @@ add_test(NAME cuda_sharing_limit
 set_tests_properties(cuda_sharing_limit PROPERTIES LABELS integration TIMEOUT ${HAWSER_TIME_LIMIT} ENVIRONMENT
   "${HAWSER_TEST_ENVIRONMENT}")
 
+# Images larger than the session's staging memory.
+foreach(transport shm unix tcp)
+  add_test(NAME cuda_large_image_little_staging_${transport}
+    COMMAND ${HAWSER_PYTHON} ${PROJECT_SOURCE_DIR}/tests/support/with_server.py --build ${PROJECT_BINARY_DIR} --cuda
+            --transport ${transport} --server-arg=--config
+            --server-arg=${CMAKE_CURRENT_SOURCE_DIR}/little_staging.toml -- $<TARGET_FILE:cuda_large_image_test>)
+  set_tests_properties(cuda_large_image_little_staging_${transport} PROPERTIES LABELS integration
+    TIMEOUT ${HAWSER_TIME_LIMIT} ENVIRONMENT "${HAWSER_TEST_ENVIRONMENT}")
+endforeach()
+
 add_test(NAME cuda_cache_test
   COMMAND ${HAWSER_PYTHON} ${CMAKE_CURRENT_SOURCE_DIR}/cuda_cache_test.py ${PROJECT_BINARY_DIR}
           $<TARGET_FILE:cuda_basics_test>)

@@ -96,6 +96,7 @@ void CudaBackend::SetServices(const Services& services) {
   images.tenant = settings_.tenant;
   images.disk = settings_.cuda_cache_size;
   images_ = std::make_unique<ImageStore>(images, [this](const std::string& text) { Log("warning", text); });
+  uploads_ = std::make_unique<ImageUploads>(images_->largest());
   waits_ = std::make_unique<Waits>(
       &driver_, chosen_.soft,
       [this] {

@@ -41,6 +41,7 @@
 #include "server/backends/cuda/gate.h"
 #include "server/backends/cuda/heap_memory.h"
 #include "server/backends/cuda/image_store.h"
+#include "server/backends/cuda/image_uploads.h"
 #include "server/backends/cuda/linear_memory.h"
 #include "server/backends/cuda/memory_map.h"
 #include "server/backends/cuda/module_loader.h"
@@ -361,6 +362,13 @@ class CudaBackend final : public cuda::Handler, public SessionBackend {
                    std::vector<uint32_t>* missing);
   int32_t DescribeFunction(CUfunction function, bool is_kernel, std::vector<uint32_t>* offsets,
                            std::vector<uint32_t>* sizes, std::vector<int32_t>* attributes, CUdevice device);
+  /// Brings the bytes of a piece to their room, or will. Returns a status of the driver's.
+  int32_t ReceivePiece(const cuda::UploadImage& message, const std::shared_ptr<ImageUpload>& upload, bool last);
+  /// The loader's jobs, which run in order. `context` may be null.
+  void PostLoad(CUcontext context, std::function<void()> job);
+  int32_t ExplainUpload(const wire::Status& why);
+  /// Gives the parts the form that a driver takes, and notes what is in them.
+  void Prepare(Assembled* assembled);
   void MayPrint(wire::Bytes image);
   CUdevice AnyDevice() const;
 
@@ -469,6 +477,7 @@ class CudaBackend final : public cuda::Handler, public SessionBackend {
   std::unique_ptr<memmgr::Ledger> ledger_;
   std::unique_ptr<StagingBudget> staging_budget_;
   std::unique_ptr<ImageStore> images_;
+  std::unique_ptr<ImageUploads> uploads_;
   Gates gates_;
   MemoryMap memory_;
   LinearMemory linear_{&driver_};
@@ -484,7 +493,9 @@ class CudaBackend final : public cuda::Handler, public SessionBackend {
   CUcontext current_ = nullptr;
   uint64_t heap_address_ = 0;  ///< As devices see it; 0: they do not.
   CUcontext heap_owner_ = nullptr;
-  bool prints_ = false;
+  std::atomic<bool> may_print_{false};   ///< Some module may print; by the loader's thread.
+  std::atomic<bool> may_assert_{false};  ///< The same for assertions.
+  bool prints_ = false;                  ///< The services know of it.
   bool asserts_ = false;
   std::string reason_;
   Failure failure_;

@@ -108,7 +108,7 @@ Image ImageStore::Get(const Sha256Digest& hash) {
     return at->second.image;
   }
   Image image = Read(hash);
-  if (image != nullptr) Remember(hash, image);
+  if (image != nullptr) Keep(hash, image);
   return image;
 }
 
@@ -138,13 +138,13 @@ Status ImageStore::Put(const Sha256Digest& hash, std::vector<std::byte> bytes) {
     return Status(Code::kInvalid, "an image of " + std::to_string(bytes.size()) + " bytes is larger than is allowed");
   }
   if (wire::Sha256Of(bytes) != hash) return Status(Code::kInvalid, "the image is not what its hash says");
-  if (!folder_.empty()) Write(hash, bytes);
-  Remember(hash, std::make_shared<const std::vector<std::byte>>(std::move(bytes)));
+  Save(hash, bytes);
+  Keep(hash, std::make_shared<const std::vector<std::byte>>(std::move(bytes)));
   return {};
 }
 
-void ImageStore::Write(const Sha256Digest& hash, Bytes bytes) {
-  if (bytes.size() > options_.disk) return;
+void ImageStore::Save(const Sha256Digest& hash, Bytes bytes) const {
+  if (folder_.empty() || bytes.size() > options_.disk) return;
   MakeRoom(bytes.size());
   static std::atomic<uint64_t> next{0};
   const std::string unfinished = folder_ + "/" + std::string(kUnfinished) + std::to_string(::getpid()) + "-" +
@@ -157,7 +157,7 @@ void ImageStore::Write(const Sha256Digest& hash, Bytes bytes) {
   }
 }
 
-void ImageStore::MakeRoom(uint64_t bytes) {
+void ImageStore::MakeRoom(uint64_t bytes) const {
   std::vector<File> files = List(folder_);
   timespec now{};
   ::clock_gettime(CLOCK_REALTIME, &now);
@@ -180,7 +180,7 @@ void ImageStore::MakeRoom(uint64_t bytes) {
   }
 }
 
-void ImageStore::Remember(const Sha256Digest& hash, Image image) {
+void ImageStore::Keep(const Sha256Digest& hash, Image image) {
   if (memory_.count(hash) != 0) return;
   memory_used_ += image->size();
   uses_.push_front(hash);

@@ -6,7 +6,7 @@
 // written under another name and renamed when complete, links are not followed, and each tenant has a folder of its
 // own, so that no tenant can learn what another one has uploaded.
 //
-// Threading: the executor's. Several workers may use one folder at the same time.
+// Threading: the executor's, but for Save(). Several workers may use one folder at the same time.
 #ifndef HAWSER_SERVER_BACKENDS_CUDA_IMAGE_STORE_H_
 #define HAWSER_SERVER_BACKENDS_CUDA_IMAGE_STORE_H_
 
@@ -46,6 +46,10 @@ class ImageStore {
   Image Get(const wire::Sha256Digest& hash);
   /// Takes what hashes to `hash`; kInvalid: it does not, or it is too large.
   wire::Status Put(const wire::Sha256Digest& hash, std::vector<std::byte> bytes);
+  /// Put() in two steps, for what is known to hash to `hash`: in memory, at once; and on disk, where there is a folder,
+  /// which takes as long as the disk does. Save(): any thread.
+  void Keep(const wire::Sha256Digest& hash, Image image);
+  void Save(const wire::Sha256Digest& hash, wire::Bytes bytes) const;
 
   uint64_t largest() const { return options_.largest; }
   uint64_t memory_used() const { return memory_used_; }
@@ -57,10 +61,8 @@ class ImageStore {
  private:
   std::string PathOf(const wire::Sha256Digest& hash) const;
   Image Read(const wire::Sha256Digest& hash);
-  void Write(const wire::Sha256Digest& hash, wire::Bytes bytes);
   /// Room for `bytes` more.
-  void MakeRoom(uint64_t bytes);
-  void Remember(const wire::Sha256Digest& hash, Image image);
+  void MakeRoom(uint64_t bytes) const;
 
   const Options options_;
   std::string folder_;

@@ -19,10 +19,11 @@ namespace hawser::server::cuda_backend {
 /// Images as a driver takes them.
 struct CudaBackend::Assembled {
   struct Part {
-    std::vector<std::byte> bytes;
+    std::vector<std::byte> bytes;  ///< By Prepare().
     CUjitInputType type = CU_JIT_INPUT_PTX;
     Image stored;
     bool is_ptx = false;
+    bool is_compressed = false;
   };
   std::vector<Part> parts;
   std::string hash;   ///< Stands for all of them.

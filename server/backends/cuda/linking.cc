@@ -88,8 +88,7 @@ int32_t CudaBackend::LinkImages(const cuda::Call& call, const cuda::LinkImages& 
   }
   link->options = std::make_unique<JitOptions>(message.options, message.info_log_size, message.error_log_size);
   if (!link->options->good()) return fail(Explain(CUDA_ERROR_INVALID_VALUE, "an option for the linker is not known"));
-  if (loader_ == nullptr) loader_ = std::make_unique<ModuleLoader>(&driver_);
-  loader_->Post(current_, [this, link] { RunLink(*link); });
+  PostLoad(current_, [this, link] { RunLink(*link); });
   return 0;
 }
 
@@ -97,6 +96,7 @@ int32_t CudaBackend::LinkImages(const cuda::Call& call, const cuda::LinkImages& 
 void CudaBackend::RunLink(Link& link) {
   Linker linker(driver_, link.options.get());
   for (Link::Input& input : link.inputs) {
+    Prepare(&input.assembled);
     for (Assembled::Part& part : input.assembled.parts) {
       const bool plain = part.type != CU_JIT_INPUT_FATBINARY;
       linker.Add(plain ? input.type : part.type, part.bytes, input.name);

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Code: images that guests upload, modules and libraries made of them, kernels and variables.
 #include <algorithm>
-#include <cstring>
 #include <utility>
 
 #include "server/backends/cuda/backend.h"
@@ -61,13 +60,24 @@ CUdevice CudaBackend::AnyDevice() const { return devices_.empty() ? 0 : devices_
 
 void CudaBackend::MayPrint(Bytes image) {
   const std::string_view text(reinterpret_cast<const char*>(image.data()), image.size());
-  if (!prints_ && text.find("vprintf") != std::string_view::npos) {
-    prints_ = true;
-    if (services_.enable_kernel_output) services_.enable_kernel_output();
-  }
-  if (!asserts_ && text.find("__assertfail") != std::string_view::npos) {
-    asserts_ = true;
-    if (services_.enable_assertions) services_.enable_assertions();
+  if (!may_print_ && text.find("vprintf") != std::string_view::npos) may_print_ = true;
+  if (!may_assert_ && text.find("__assertfail") != std::string_view::npos) may_assert_ = true;
+}
+
+/// The loader's thread: a large image takes a while.
+void CudaBackend::Prepare(Assembled* assembled) {
+  for (Assembled::Part& part : assembled->parts) {
+    // Neither can be seen in what is compressed.
+    if (part.is_compressed) MayPrint(wire::AsBytes("vprintf __assertfail"));
+    MayPrint(*part.stored);
+    FatbinHeader header;
+    header.size = part.stored->size();
+    const Bytes head = part.type == CU_JIT_INPUT_FATBINARY ? wire::AsBytes(&header, sizeof(header)) : Bytes();
+    part.bytes.reserve(head.size() + part.stored->size() + 1);
+    part.bytes.assign(head.begin(), head.end());
+    part.bytes.insert(part.bytes.end(), part.stored->begin(), part.stored->end());
+    // Text ends with a zero byte, whatever the guest says.
+    if (part.type == CU_JIT_INPUT_PTX) part.bytes.push_back(std::byte{0});
   }
 }
 
@@ -101,30 +111,22 @@ int32_t CudaBackend::Assemble(const wire::ListView<cuda::ImageEntry>& entries, A
     if (image.size > images_->largest()) return Explain(CUDA_ERROR_INVALID_IMAGE, "the image is too large");
     const Image stored = images_->Get(image.hash);
     if (stored == nullptr) {
+      if (const std::optional<wire::Status> why = uploads_->TakeRefusal(image.hash)) {
+        return ExplainUpload(*why);
+      }
       missing->push_back(first_index + static_cast<uint32_t>(index));
       continue;
     }
     if (missing->size() != before) continue;
-    // Neither can be seen in what is compressed.
-    if ((image.flags & kCompressed) != 0) MayPrint(wire::AsBytes("vprintf __assertfail"));
-    MayPrint(*stored);
     Assembled::Part& part = assembled->parts.emplace_back();
     part.stored = stored;
     part.is_ptx = image.kind == OfferedImage::Kind::kPtx;
+    part.is_compressed = (image.flags & kCompressed) != 0;
     assembled->hash.append(reinterpret_cast<const char*>(image.hash.data()), image.hash.size());
     if (image.form == OfferedImage::Form::kFatbinEntry) {
-      FatbinHeader header;
-      header.size = stored->size();
       part.type = CU_JIT_INPUT_FATBINARY;
-      part.bytes.resize(sizeof(header) + stored->size());
-      std::memcpy(part.bytes.data(), &header, sizeof(header));
-      std::copy(stored->begin(), stored->end(), part.bytes.begin() + sizeof(header));
     } else {
-      part.type = image.kind == OfferedImage::Kind::kPtx ? CU_JIT_INPUT_PTX : CU_JIT_INPUT_CUBIN;
-      part.bytes.reserve(stored->size() + 1);
-      part.bytes.assign(stored->begin(), stored->end());
-      // Text ends with a zero byte, whatever the guest says.
-      if (part.type == CU_JIT_INPUT_PTX) part.bytes.push_back(std::byte{0});
+      part.type = part.is_ptx ? CU_JIT_INPUT_PTX : CU_JIT_INPUT_CUBIN;
     }
   }
   return 0;
@@ -161,24 +163,56 @@ int32_t CudaBackend::DescribeFunction(CUfunction function, bool is_kernel, std::
   return 0;
 }
 
-int32_t CudaBackend::UploadImage(const cuda::Call& call, const cuda::UploadImage& message) {
-  if (message.size > images_->largest()) {
-    DrainTransfer(message.transfer, message.size);
-    return Fail(call, Explain(CUDA_ERROR_INVALID_IMAGE, "the image is too large"));
-  }
-  std::vector<std::byte> bytes;
+int32_t CudaBackend::ExplainUpload(const wire::Status& why) {
+  const bool no_room = why.code() == wire::Code::kExhausted;
+  return Explain(no_room ? CUDA_ERROR_OUT_OF_MEMORY : CUDA_ERROR_INVALID_IMAGE, why.text());
+}
+
+int32_t CudaBackend::ReceivePiece(const cuda::UploadImage& message, const std::shared_ptr<ImageUpload>& upload,
+                                  bool last) {
+  const ImageUpload::Room room = upload->NextRoom(message.size);
   if (message.transfer == 0) {
-    bytes.assign(message.data.begin(), message.data.end());
-  } else {
-    if (message.size > services_.limits.staging_memory) {
-      return Fail(call, Explain(CUDA_ERROR_OUT_OF_MEMORY, "the image is larger than the session's staging memory"));
-    }
-    bytes.resize(message.size);
-    const int32_t status = services_.bulk_in->Receive(message.transfer, message.size, bytes.data());
-    if (status != 0) return Fail(call, Explain(CUDA_ERROR_INVALID_IMAGE, "the image did not come"));
+    std::copy(message.data.begin(), message.data.end(), room.bytes);
+    upload->Arrived(room.number, 0);
+    return 0;
   }
-  if (const wire::Status stored = images_->Put(message.hash, std::move(bytes)); !stored.ok()) {
-    return Fail(call, Explain(CUDA_ERROR_INVALID_IMAGE, stored.text()));
+  if (last) {
+    upload->Arrived(room.number, services_.bulk_in->Receive(message.transfer, message.size, room.bytes));
+    return 0;
+  }
+  // The next command need not wait for it.
+  const auto arrived = [upload, number = room.number](int32_t status) { upload->Arrived(number, status); };
+  if (services_.bulk_in->Expect(message.transfer, message.size, room.bytes, arrived)) return 0;
+  upload->Arrived(room.number, CUDA_ERROR_INVALID_VALUE);
+  return Explain(CUDA_ERROR_INVALID_VALUE, "the transfer of a piece of an image cannot be received");
+}
+
+int32_t CudaBackend::UploadImage(const cuda::Call& call, const cuda::UploadImage& message) {
+  ImagePiece piece;
+  piece.hash = message.hash;
+  piece.total = message.total;
+  piece.offset = message.offset;
+  piece.size = message.size;
+  if (message.transfer == 0 && message.data.size() != message.size) {
+    const wire::Status why(wire::Code::kInvalid, "a piece of an image has another size than its data");
+    uploads_->Refuse(piece, why);
+    return Fail(call, ExplainUpload(why));
+  }
+  const wire::Result<std::shared_ptr<ImageUpload>> upload = uploads_->Take(piece);
+  if (!upload.ok() || upload.value() == nullptr) {
+    DrainTransfer(message.transfer, message.size);
+    return upload.ok() ? 0 : Fail(call, ExplainUpload(upload.status()));
+  }
+  if (const int32_t status = ReceivePiece(message, upload.value(), piece.last()); status != 0) {
+    return Fail(call, status);
+  }
+  if (!piece.last()) return 0;
+  const wire::Result<Image> image = uploads_->Finish(piece.hash);
+  if (!image.ok()) return Fail(call, ExplainUpload(image.status()));
+  images_->Keep(piece.hash, image.value());
+  // Ahead of the load that the guest asks for next: when it has the answer, its tenant's next process finds the image.
+  if (!images_->folder().empty()) {
+    PostLoad(nullptr, [this, hash = piece.hash, kept = image.value()] { images_->Save(hash, *kept); });
   }
   return 0;
 }
@@ -238,9 +272,13 @@ int32_t CudaBackend::LoadModule(const cuda::Call& call, const cuda::LoadModule& 
   loading.error = kLoading;
   loading.context = message.context;
   if (status = Keep(message.module, std::move(loading)); status != 0) return fail(status);
-  if (loader_ == nullptr) loader_ = std::make_unique<ModuleLoader>(&driver_);
-  loader_->Post(current_, [this, load] { RunLoad(*load); });
+  PostLoad(current_, [this, load] { RunLoad(*load); });
   return 0;
+}
+
+void CudaBackend::PostLoad(CUcontext context, std::function<void()> job) {
+  if (loader_ == nullptr) loader_ = std::make_unique<ModuleLoader>(&driver_);
+  loader_->Post(context, std::move(job));
 }
 
 void CudaBackend::Hand(wire::Id id, Module module) {
@@ -258,6 +296,8 @@ void CudaBackend::AdoptLoaded() {
     linked.swap(linked_);
     has_loaded_.store(false, std::memory_order_relaxed);
   }
+  if (may_print_ && !std::exchange(prints_, true) && services_.enable_kernel_output) services_.enable_kernel_output();
+  if (may_assert_ && !std::exchange(asserts_, true) && services_.enable_assertions) services_.enable_assertions();
   for (auto& [hash, bytes] : linked) {
     const wire::Status stored = images_->Put(hash, std::move(bytes));
     if (!stored.ok()) Log("warn", "a linked image cannot be kept: " + stored.text());
@@ -285,6 +325,7 @@ void CudaBackend::RunLoad(Load& load) {
     const bool no_code = status == CUDA_ERROR_NO_BINARY_FOR_GPU;
     FailJit<cuda::ModuleInfo>(load.call, kNotLoaded, status, no_code ? load.assembled.offer : "", &options);
   };
+  Prepare(&load.assembled);
   void* image = load.assembled.parts.front().bytes.data();
   std::unique_ptr<Linker> linker;
   JitOptions no_options({}, 0, 0);

@@ -439,7 +439,7 @@ TEST(CudaBackend, ImagesAreNotBelieved) {
   const wire::Id context = session.NewContext();
   cuda::UploadImage upload;
   upload.hash = wire::Sha256Of(wire::AsBytes("good"));
-  upload.size = 4;
+  upload.size = upload.total = 4;
   upload.data = wire::AsBytes("evil");
   EXPECT_EQ(session.Do(upload), CUDA_ERROR_INVALID_IMAGE);
   EXPECT_FALSE(session.NewModule(context, "bad")) << "the driver refuses it";
@@ -457,7 +457,7 @@ TEST(CudaBackend, OthersGoOnWhileAModuleIsLoaded) {
   const std::string text = "slow";
   cuda::UploadImage upload;
   upload.hash = wire::Sha256Of(wire::AsBytes(text));
-  upload.size = text.size();
+  upload.size = upload.total = text.size();
   upload.data = wire::AsBytes(text);
   ASSERT_EQ(session.Do(upload), 0);
   cuda::ImageEntry entry;
@@ -497,7 +497,7 @@ TEST(CudaBackend, AContextEndsWhileItsModuleIsLoaded) {
   const std::string text = "slow";
   cuda::UploadImage upload;
   upload.hash = wire::Sha256Of(wire::AsBytes(text));
-  upload.size = text.size();
+  upload.size = upload.total = text.size();
   upload.data = wire::AsBytes(text);
   ASSERT_EQ(session.Do(upload), 0);
   cuda::ImageEntry entry;

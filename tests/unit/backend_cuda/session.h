@@ -281,7 +281,7 @@ class Session {
   wire::Id NewModule(wire::Id context, const std::string& text = "ptx") {
     cuda::UploadImage upload;
     upload.hash = wire::Sha256Of(wire::AsBytes(text));
-    upload.size = text.size();
+    upload.size = upload.total = text.size();
     upload.data = wire::AsBytes(text);
     if (Do(upload) != 0) return {};
     cuda::ImageEntry entry;
