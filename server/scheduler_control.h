@@ -40,6 +40,26 @@ struct SessionGrants {
   uint64_t lost = 0;
 };
 
+/// Device time that no tenant is charged with, although somebody had work, nanoseconds. See
+/// scheduler/core/system_account.h.
+struct SystemUse {
+  uint64_t gap_ns = 0;     ///< The device changed hands.
+  uint64_t switches = 0;   ///< So often.
+  uint64_t waited_ns = 0;  ///< It was kept idle on purpose: whom the policy prefers was about to come, or to go on.
+};
+
+/// A policy that broke a rule, and that `fair` took the place of.
+struct Ejection {
+  std::string policy;
+  std::string reason;
+  uint64_t unix_ns = 0;  ///< Since 1970 (UTC).
+  std::string dump;      ///< JSON: the policy's state and the tenants' as they were.
+};
+struct Ejections {
+  uint64_t count = 0;  ///< Since the server began.
+  std::optional<Ejection> last;
+};
+
 /// Threading: all from hawserd's event loop; nothing here may wait.
 class SchedulerControl {
  public:
@@ -56,6 +76,9 @@ class SchedulerControl {
   virtual std::vector<std::string> Policies() const = 0;
   /// kInvalid when there is no such policy; kRefused when this server has no scheduler.
   virtual wire::Status SetPolicy(const std::string& name) = 0;
+  virtual Ejections EjectedPolicies() const { return {}; }
+  /// nullopt: nothing is shared out.
+  virtual std::optional<SystemUse> System() const { return std::nullopt; }
 
   /// What the operator gives a tenant: when it appears, and when it changes.
   virtual void SetShare(const std::string& tenant, const TenantShare& share) = 0;

@@ -148,7 +148,17 @@ admin::SessionState Server::Describe(const Session& session) const {
   return state;
 }
 
-admin::PolicyState Server::DescribePolicy() const { return {scheduler_->Policy(), scheduler_->Policies()}; }
+admin::PolicyState Server::DescribePolicy() const {
+  admin::PolicyState state;
+  state.name = scheduler_->Policy();
+  state.available = scheduler_->Policies();
+  const Ejections ejections = scheduler_->EjectedPolicies();
+  state.ejections = ejections.count;
+  if (const auto& last = ejections.last) {
+    state.last_ejection = admin::EjectionState{last->policy, last->reason, last->unix_ns, last->dump};
+  }
+  return state;
+}
 
 admin::ServerState Server::DescribeServer() const {
   admin::ServerState state;
@@ -223,6 +233,9 @@ admin::Snapshot Server::TakeSnapshot() const {
   for (std::string& name : ledger_.Names()) names.insert(std::move(name));
   for (const std::string& name : names) snapshot.tenants.push_back(DescribeTenant(name));
   for (const auto& [id, session] : sessions_) snapshot.sessions.push_back(Describe(session));
+  if (const auto use = scheduler_->System()) {
+    snapshot.system = admin::SystemState{use->gap_ns, use->switches, use->waited_ns};
+  }
   return snapshot;
 }
 

@@ -75,7 +75,9 @@ enum {
   HAWSER_TENANT_DRAINING = 3  /* had the device; what is in flight ends */
 };
 
-/* What is known of a tenant now. The caller of view() sets `size`; the host fills what it knows. */
+/* What is known of a tenant now. The caller of view() sets `size`; the host fills what it knows. The simulator knows
+ * every request that waits. A server knows, of each process of the tenant, what comes next: one launch, or the next
+ * part of one that is split, which waits since it came to its turn within that process. */
 typedef struct hawser_tenant_view {
   uint32_t size;
   uint32_t state;
@@ -85,17 +87,17 @@ typedef struct hawser_tenant_view {
   uint64_t used_ns;           /* device time since the tenant came */
   uint64_t window_used_ns;    /* device time in the last second */
   uint64_t pending_ns;        /* estimated length of what waits to be submitted */
-  uint64_t pending_count;     /* requests that wait to be submitted */
+  uint64_t pending_count;     /* requests that wait to be submitted; in a server at most one for each process */
   uint64_t inflight_ns;       /* estimated length of what the device has */
   uint64_t oldest_arrival_ns; /* arrival of the oldest request that waits; 0: none waits */
   uint64_t runnable_since_ns; /* since when it has work without a break; 0: it has none */
   uint64_t idle_since_ns;     /* since when it has no work; 0: it has some */
   uint64_t last_served_ns;    /* end of its last grant; 0: never had one */
-  uint64_t unit_ns;           /* shortest piece into which its next work can be split, as estimated; 0: unknown */
+  uint64_t unit_ns;           /* shortest piece into which its next work can be split; 0: unknown, as in a server */
   uint64_t last_unit_ns;      /* measured length of its last piece; 0: none yet */
-  uint64_t deadline_ns;       /* when its oldest waiting request should be done; 0: no matter */
-  uint64_t mem_resident;      /* bytes of device memory */
-  uint64_t mem_total;         /* bytes of device memory, and what was moved out of it */
+  uint64_t deadline_ns;       /* oldest_arrival_ns and the slo: when that should be done; 0: no slo, or none waits */
+  uint64_t mem_resident;      /* bytes of device memory; 0: unknown, as in a server and in the simulator */
+  uint64_t mem_total;         /* bytes of device memory, and what was moved out of it; likewise */
 } hawser_tenant_view;
 
 /* hawser_decision.unit_ns: run kernels whole. */
@@ -182,16 +184,18 @@ typedef struct hawser_policy {
   void (*idle)(void* state, hawser_tenant* tenant);
   /* The device is free and somebody has work. */
   int (*select)(void* state, hawser_decision* out);
-  /* A tenant used the device for gpu_ns: once for each grant, at its end, before the next select(). The time that a
-   * tenant spent alone is told apart, before the runnable() of whoever ended that. */
+  /* A tenant used the device for gpu_ns, as far as that was measured: once for each grant in which it did, at its end,
+   * before the next select(). What it used alone is told apart, with HAWSER_CHARGE_ALONE, before the runnable() of
+   * whoever ended that. A server measures little of it; what must end before the other's turn is charged as usual. */
   void (*charged)(void* state, hawser_tenant* tenant, uint64_t gpu_ns, uint32_t why);
   /* `woken` has just got work while `running` has the device. Not 0: take it back from `running`. */
   int (*preempt)(void* state, hawser_tenant* running, hawser_tenant* woken);
   void (*on_timer)(void* state, uint64_t now_ns);
-  /* While `running` drains: who is likely to be next, so that it can get ready. NULL: nobody in particular. */
+  /* `running` has just been given the device, and others have work: who is likely to be next, so that it can get ready.
+   * NULL: nobody in particular. Without this function: who has waited longest. */
   hawser_tenant* (*stage)(void* state, hawser_tenant* running);
   /* Memory is short: from whom to take `bytes` for `asker`. Memory is free again: who gets `bytes` back.
-   * NULL: the host decides (the one furthest above, or below, its share). */
+   * NULL: the host decides (the one furthest above, or below, its share). No host of this version asks. */
   hawser_tenant* (*mem_victim)(void* state, hawser_tenant* asker, uint64_t bytes);
   hawser_tenant* (*mem_winner)(void* state, uint64_t bytes);
   /* Writes its state as JSON, at most `cap` bytes with the final 0; returns the length that it wanted to write. */

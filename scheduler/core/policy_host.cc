@@ -52,6 +52,14 @@ hawser_tenant_cfg ToConfig(const Tenant& tenant) {
   return config;
 }
 
+/// The one place where deadlines come from. A worker may claim any arrival.
+uint64_t DeadlineOf(const Tenant& tenant) {
+  const uint64_t arrival = tenant.facts.oldest_arrival_ns;
+  const uint64_t slo = tenant.config.slo_ns;
+  if (arrival == 0 || slo == 0) return 0;
+  return arrival > UINT64_MAX - slo ? UINT64_MAX : arrival + slo;
+}
+
 }  // namespace
 
 /// Measures one callback.
@@ -418,8 +426,15 @@ void PolicyHost::Eject(const std::string& reason) {
   const std::string old = name_;
   // A callback that could not be called answers with an error; why it could not be called is the better reason.
   const std::string why = RunFailed() ? run_->failure() : reason;
-  Emit(PolicyEvent::Kind::kEjected, "policy " + old + " was ejected: " + why + "; fair takes over", Dump());
   ++ejections_;
+  if (events_) {
+    events_({.kind = PolicyEvent::Kind::kEjected,
+             .at_ns = now_ns_,
+             .policy = old,
+             .text = "policy " + old + " was ejected: " + why + "; fair takes over",
+             .dump = Dump(),
+             .reason = why});
+  }
   if (is_fallback_) return;  // Select() then decides by itself; there is nothing better.
   if (const Status status = Use(PolicyLibrary::Fair(), now_ns_); !status.ok()) {
     Emit(PolicyEvent::Kind::kLog, "fair could not begin: " + status.text());
@@ -473,8 +488,8 @@ std::string PolicyHost::Dump() {
   return json + "]}";
 }
 
-void PolicyHost::Emit(PolicyEvent::Kind kind, std::string text, std::string dump) {
-  if (events_) events_({kind, now_ns_, name_, std::move(text), std::move(dump)});
+void PolicyHost::Emit(PolicyEvent::Kind kind, std::string text) {
+  if (events_) events_({.kind = kind, .at_ns = now_ns_, .policy = name_, .text = std::move(text)});
 }
 
 uint64_t PolicyHost::HostNow(void* ctx) { return static_cast<PolicyHost*>(ctx)->now_ns_; }
@@ -499,7 +514,7 @@ void PolicyHost::HostView(void* ctx, const hawser_tenant* handle, hawser_tenant_
     full.last_served_ns = tenant->last_served_ns;
     full.unit_ns = tenant->facts.unit_ns;
     full.last_unit_ns = tenant->facts.last_unit_ns;
-    full.deadline_ns = tenant->facts.deadline_ns;
+    full.deadline_ns = DeadlineOf(*tenant);
     full.mem_resident = tenant->facts.mem_resident;
     full.mem_total = tenant->facts.mem_total;
   }

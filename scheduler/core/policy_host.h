@@ -25,10 +25,11 @@ struct PolicyEvent {
   enum class Kind { kLoaded, kSlow, kEjected, kLog, kRunaway };
   Kind kind;
   uint64_t at_ns = 0;
-  std::string policy;   ///< Whom it is about; for kRunaway the tenant.
-  std::string text;     ///< What happened, for people.
-  std::string dump;     ///< kEjected: JSON, the policy's state and the tenants' as they were.
-  TenantId tenant = 0;  ///< kRunaway.
+  std::string policy = {};  ///< Whom it is about; for kRunaway the tenant.
+  std::string text = {};    ///< What happened, for people.
+  std::string dump = {};    ///< kEjected: JSON, the policy's state and the tenants' as they were.
+  TenantId tenant = 0;      ///< kRunaway.
+  std::string reason = {};  ///< kEjected: what rule it broke.
 };
 using EventFunction = std::function<void(const PolicyEvent&)>;
 
@@ -136,7 +137,7 @@ class PolicyHost {
   Choice Bounded(const hawser_decision& decision);
   void GuardStarvation(const Tenant& chosen);
   Choice Fallback();
-  void Emit(PolicyEvent::Kind kind, std::string text, std::string dump = {});
+  void Emit(PolicyEvent::Kind kind, std::string text);
 
   TenantTable& tenants_;
   const PolicyHostOptions options_;

@@ -36,6 +36,7 @@ void Scheduler::Remove(TenantId id, uint64_t now_ns) {
   tenants_.Remove(id);
   ObeyPolicy(now_ns);
   Dispatch(now_ns);
+  Reckon(now_ns);
 }
 
 void Scheduler::Configure(TenantId id, TenantConfig config, uint64_t now_ns) {
@@ -52,6 +53,7 @@ void Scheduler::Configure(TenantId id, TenantConfig config, uint64_t now_ns) {
     ReleaseHeld(now_ns);
   }
   ObeyPolicy(now_ns);
+  Reckon(now_ns);
 }
 
 void Scheduler::Facts(TenantId id, const WorkerFacts& facts, uint64_t now_ns) {
@@ -59,6 +61,7 @@ void Scheduler::Facts(TenantId id, const WorkerFacts& facts, uint64_t now_ns) {
   if (tenant == nullptr) return;
   if (facts.used_ns > tenant->facts.used_ns) {
     tenant->window.Add(facts.used_ns - tenant->facts.used_ns, now_ns);
+    all_used_ns_ += facts.used_ns - tenant->facts.used_ns;
     if (tenant == holder_) progress_at_ns_ = now_ns;
   }
   const uint64_t used = std::max(tenant->facts.used_ns, facts.used_ns);
@@ -79,11 +82,13 @@ void Scheduler::Runnable(TenantId id, uint64_t now_ns) {
     progress_at_ns_ = now_ns;
     host_.Runnable(*tenant, now_ns);
     ObeyPolicy(now_ns);
+    Reckon(now_ns);
     return;
   }
   tenant->state = HAWSER_TENANT_RUNNABLE;
   tenant->held = IsAbove(*tenant, now_ns);
   if (!tenant->held) Woken(*tenant, now_ns);
+  Reckon(now_ns);
 }
 
 void Scheduler::Woken(Tenant& tenant, uint64_t now_ns) {
@@ -135,6 +140,7 @@ void Scheduler::Idle(TenantId id, uint64_t now_ns) {
     CheckLinger(now_ns);
   }
   ObeyPolicy(now_ns);
+  Reckon(now_ns);
 }
 
 void Scheduler::Drained(TenantId id, uint64_t now_ns) {
@@ -143,10 +149,12 @@ void Scheduler::Drained(TenantId id, uint64_t now_ns) {
   EndGrant(now_ns);
   ObeyPolicy(now_ns);
   Dispatch(now_ns);
+  Reckon(now_ns);
 }
 
 void Scheduler::EndGrant(uint64_t now_ns) {
   Tenant& tenant = *holder_;
+  system_.End(now_ns, all_used_ns_, TailNs());
   holder_ = nullptr;
   draining_ = false;
   lingers_since_ns_ = UINT64_MAX;
@@ -196,6 +204,7 @@ void Scheduler::Advance(uint64_t now_ns) {
   } else if (now_ns >= wait_until_ns_) {
     Dispatch(now_ns);
   }
+  Reckon(now_ns);
 }
 
 uint64_t Scheduler::next_wake_ns() const {
@@ -215,16 +224,12 @@ uint64_t Scheduler::next_wake_ns() const {
 
 void Scheduler::Dispatch(uint64_t now_ns) {
   if (holder_ != nullptr) return;
-  if (wait_until_ns_ != UINT64_MAX) {
-    waited_ns_ += now_ns - waits_since_ns_;
-    wait_until_ns_ = UINT64_MAX;
-  }
+  wait_until_ns_ = UINT64_MAX;
   const Choice choice = host_.Select(now_ns);
   if (choice.kind == Choice::Kind::kGrant) {
     Give(choice, now_ns);
   } else if (choice.kind == Choice::Kind::kWait) {
     wait_until_ns_ = now_ns + choice.wait_ns;
-    waits_since_ns_ = now_ns;
   }
   host_.TakeRevoked();  // Nobody had the device when it was said.
 }
@@ -249,6 +254,7 @@ void Scheduler::Give(const Choice& choice, uint64_t now_ns) {
   lingers_since_ns_ = UINT64_MAX;
   progress_at_ns_ = now_ns;
   runaway_told_ = false;
+  system_.Given(holder_->id, grant_.kind == Grant::Kind::kSlice);
   sink_.Give(holder_->id, grant_);
   if (OthersHaveWork(*holder_)) {
     const Tenant* next = host_.Stage(*holder_, now_ns);
@@ -273,6 +279,25 @@ void Scheduler::CheckLinger(uint64_t now_ns) {
 void Scheduler::ObeyPolicy(uint64_t now_ns) {
   const Tenant* tenant = host_.TakeRevoked();
   if (tenant != nullptr && tenant == holder_ && grant_.kind == Grant::Kind::kSlice) Revoke(now_ns);
+}
+
+void Scheduler::Reckon(uint64_t now_ns) {
+  using Phase = SystemAccount::Phase;
+  Phase phase = Phase::kNone;
+  if (holder_ != nullptr) {
+    if (grant_.kind == Grant::Kind::kSlice) {
+      phase = holder_->has_work ? Phase::kServing : OthersHaveWork(*holder_) ? Phase::kLingering : Phase::kNone;
+    }
+  } else if (wait_until_ns_ != UINT64_MAX && tenants_.Next(nullptr, true) != nullptr) {
+    phase = Phase::kWaiting;
+  }
+  system_.Enter(phase, now_ns, all_used_ns_, TailNs());
+}
+
+uint64_t Scheduler::TailNs() const {
+  uint64_t tail = 0;
+  for (const auto& tenant : tenants_.all()) tail += tenant->facts.tail_ns;
+  return tail;
 }
 
 bool Scheduler::OthersHaveWork(const Tenant& tenant) const {

@@ -22,6 +22,7 @@
 #include <string>
 
 #include "scheduler/core/policy_host.h"
+#include "scheduler/core/system_account.h"
 #include "scheduler/core/tenant.h"
 #include "wire/status.h"
 
@@ -43,7 +44,7 @@ class GrantSink {
   virtual void Give(TenantId tenant, const Grant& grant) = 0;
   /// Stop submitting. Drained() must follow, also if nothing is in flight.
   virtual void Revoke(TenantId tenant) = 0;
-  /// Is likely to be next.
+  /// Is likely to be next: after a Give() to another one. Holds until it is given the device, or another one is staged.
   virtual void Stage(TenantId tenant) = 0;
 };
 
@@ -81,8 +82,8 @@ class Scheduler {
   const TenantTable& tenants() const { return tenants_; }
   const Tenant* holder() const { return holder_; }
   bool holder_is_open() const { return holder_ != nullptr && grant_.kind == Grant::Kind::kOpen; }
-  /// Device time that nobody has been charged with, although somebody had work: waits that a policy asked for.
-  uint64_t waited_ns() const { return waited_ns_; }
+  /// What nobody is charged with, although somebody had work.
+  const SystemTime& system() const { return system_.time(); }
   uint64_t departed_used_ns() const { return departed_used_ns_; }  ///< By tenants that are gone.
   PolicyHost& policy() { return host_; }
   const PolicyHost& policy() const { return host_; }
@@ -99,6 +100,9 @@ class Scheduler {
   void Dispatch(uint64_t now_ns);
   void Give(const Choice& choice, uint64_t now_ns);
   void Revoke(uint64_t now_ns);
+  /// At the end of whatever changes who has the device or work: what the time from now on is for.
+  void Reckon(uint64_t now_ns);
+  uint64_t TailNs() const;
   void EndGrant(uint64_t now_ns);
   /// Charges what the holder of an open grant used while it was alone.
   void ChargeAlone(uint64_t now_ns);
@@ -125,9 +129,9 @@ class Scheduler {
   bool runaway_told_ = false;
 
   uint64_t wait_until_ns_ = UINT64_MAX;  ///< The policy keeps the device idle until then.
-  uint64_t waits_since_ns_ = 0;
-  uint64_t waited_ns_ = 0;
   uint64_t departed_used_ns_ = 0;
+  uint64_t all_used_ns_ = 0;  ///< By all tenants, also those that are gone.
+  SystemAccount system_;
 };
 
 }  // namespace hawser::scheduler

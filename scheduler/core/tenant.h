@@ -39,10 +39,10 @@ struct WorkerFacts {
   uint64_t pending_ns = 0;
   uint64_t pending_count = 0;
   uint64_t inflight_ns = 0;
+  uint64_t tail_ns = 0;  ///< Estimated length of what left early and has not ended.
   uint64_t oldest_arrival_ns = 0;
   uint64_t unit_ns = 0;
   uint64_t last_unit_ns = 0;
-  uint64_t deadline_ns = 0;
   uint64_t mem_resident = 0;
   uint64_t mem_total = 0;
 };

@@ -151,6 +151,11 @@ std::string ArbiterThread::PolicyName() {
   return arbiter_.scheduler().policy().policy_name();
 }
 
+SystemTime ArbiterThread::System() {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  return arbiter_.scheduler().system();
+}
+
 std::string ArbiterThread::Dump() {
   const std::lock_guard<std::mutex> lock(mutex_);
   return arbiter_.scheduler().policy().Dump();

@@ -187,8 +187,8 @@ class BasicArbiter : private GrantSink {
       sum.pending_ns += one.pending_ns;
       sum.pending_count += one.pending_count;
       sum.inflight_ns += one.inflight_ns;
+      sum.tail_ns += one.tail_ns;
       sum.oldest_arrival_ns = earlier(sum.oldest_arrival_ns, one.oldest_arrival_ns);
-      sum.deadline_ns = earlier(sum.deadline_ns, one.deadline_ns);
       sum.unit_ns = std::max(sum.unit_ns, one.unit_ns);
       sum.last_unit_ns = std::max(sum.last_unit_ns, one.last_unit_ns);
       sum.mem_resident += one.mem_resident;
@@ -240,6 +240,7 @@ class BasicArbiter : private GrantSink {
     Grant part = grant;
     part.slice_ns = grant.slice_ns / std::max<uint64_t>(1, working);
     for (Seat& seat : member.doors) GiveTo(seat, part);
+    if (staged_ == tenant) staged_ = 0;
   }
   void GiveTo(Seat& seat, const Grant& grant) {
     seat.door.Give(grant);
@@ -252,10 +253,15 @@ class BasicArbiter : private GrantSink {
     for (Seat& seat : members_.at(tenant).doors) seat.door.Revoke();
   }
   void Stage(TenantId tenant) override {
-    for (Seat& seat : members_.at(tenant).doors) seat.door.Stage();
+    if (const auto before = members_.find(staged_); before != members_.end() && staged_ != tenant) {
+      for (Seat& seat : before->second.doors) seat.door.SetStaged(false);
+    }
+    staged_ = tenant;
+    for (Seat& seat : members_.at(tenant).doors) seat.door.SetStaged(true);
   }
 
   std::map<TenantId, Member> members_;
+  TenantId staged_ = 0;  ///< Who is likely to be next; 0: nobody.
   DoorId last_door_ = 0;
   GrantObserver* const observer_;
   Scheduler scheduler_;
@@ -303,6 +309,7 @@ class ArbiterThread : private GrantObserver {
   GrantRecords TakeGrants();
   std::string PolicyName();
   std::string Dump();
+  SystemTime System();
 
   static uint64_t MonotonicNs();
 

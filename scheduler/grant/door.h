@@ -32,6 +32,7 @@ class BasicDoor {
     const GateMode mode = grant.kind == Grant::Kind::kOpen ? GateMode::kOpen : GateMode::kSlice;
     page_.word.store(MakeWord(epoch_, mode), std::memory_order_seq_cst);
     given_ = true;
+    staged_ = false;
     revoked_ = false;
     open_ = grant.kind == Grant::Kind::kOpen;
     worker_.Ring();
@@ -44,12 +45,13 @@ class BasicDoor {
     if (open_ && alarm_ != nullptr) alarm_->Ring();
   }
 
-  /// Only while it has no grant.
-  void Stage() {
-    if (given_) return;
+  /// Whether its worker is likely to be next; a grant ends it. Only while it has none. Nobody is woken: see
+  /// BasicGate::Enter().
+  void SetStaged(bool staged) {
+    if (given_ || staged == staged_) return;
+    staged_ = staged;
     const GateMode mode = epoch_ == 0 ? GateMode::kClosed : GateMode::kRevoked;
-    page_.word.store(MakeWord(epoch_, mode) | kStagedFlag, std::memory_order_seq_cst);
-    worker_.Ring();
+    page_.word.store(MakeWord(epoch_, mode) | (staged ? kStagedFlag : 0), std::memory_order_seq_cst);
   }
 
   /// Whether it has work: something active, or somebody who waits.
@@ -91,10 +93,10 @@ class BasicDoor {
     facts.pending_ns = page_.pending_ns.load(std::memory_order_relaxed);
     facts.pending_count = page_.pending_count.load(std::memory_order_relaxed);
     facts.inflight_ns = EstimateOf(page_.active.load(std::memory_order_relaxed));
+    facts.tail_ns = EstimateOf(page_.tail.load(std::memory_order_relaxed));
     facts.oldest_arrival_ns = page_.oldest_arrival_ns.load(std::memory_order_relaxed);
     facts.unit_ns = page_.next_unit_ns.load(std::memory_order_relaxed);
     facts.last_unit_ns = page_.last_unit_ns.load(std::memory_order_relaxed);
-    facts.deadline_ns = page_.deadline_ns.load(std::memory_order_relaxed);
     facts.mem_resident = page_.mem_resident.load(std::memory_order_relaxed);
     facts.mem_total = page_.mem_total.load(std::memory_order_relaxed);
     return facts;
@@ -106,6 +108,7 @@ class BasicDoor {
   Bell* const alarm_;
   uint64_t epoch_ = 0;
   bool given_ = false;
+  bool staged_ = false;
   bool revoked_ = false;
   bool open_ = false;
 };

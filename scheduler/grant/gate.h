@@ -22,7 +22,6 @@ struct GateDemand {
   uint64_t pending_count = 1;
   uint64_t oldest_arrival_ns = 0;
   uint64_t unit_ns = 0;
-  uint64_t deadline_ns = 0;
 };
 
 template <template <typename> class Atomic>
@@ -58,8 +57,13 @@ class BasicGate {
     return true;
   }
 
-  /// Waits until the piece may be submitted; false: not within `at_most`. Tells the scheduler what waits. Spins for up
-  /// to `spin` if a grant is likely to come at once, then sleeps.
+  /// Waits until the piece may be submitted; false: not within `at_most`. Tells the scheduler what waits. Who begins to
+  /// wait when its tenant is staged already spins for up to `spin` first, then sleeps.
+  ///
+  /// Who is staged while it sleeps is not woken to spin. The scheduler names the next tenant when it gives the device
+  /// to the one before, most of a slice too early; and it hears that a slice is used when nothing is active any more,
+  /// which is when it gives the next. It is the worker that knows 250 us before that a slice is about to end. It says
+  /// so by leaving early (page.h about tails), and a sleeper is woken while that tail runs.
   bool Enter(uint64_t estimate_ns, const GateDemand& demand, std::chrono::nanoseconds at_most,
              std::chrono::nanoseconds spin = std::chrono::microseconds(50));
 
@@ -186,7 +190,6 @@ void BasicGate<Atomic>::Announce(uint64_t estimate_ns, const GateDemand& demand)
   page_.pending_count.store(demand.pending_count, std::memory_order_relaxed);
   page_.oldest_arrival_ns.store(demand.oldest_arrival_ns, std::memory_order_relaxed);
   page_.next_unit_ns.store(demand.unit_ns, std::memory_order_relaxed);
-  page_.deadline_ns.store(demand.deadline_ns, std::memory_order_relaxed);
   // Whoever makes it 1 rings.
   if (page_.demand.exchange(1, std::memory_order_seq_cst) != 0) return;
   // Under an open grant it waits for its own pieces only. If that is taken back now, the scheduler sees the demand.

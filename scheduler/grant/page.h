@@ -38,7 +38,7 @@ enum class GateMode : uint64_t {
 };
 
 inline constexpr uint64_t kModeMask = 3;
-/// Likely to be next: worth spinning for. Only together with kClosed and kRevoked.
+/// Likely to be next: worth spinning for a moment. Only together with kClosed and kRevoked; of one tenant at a time.
 inline constexpr uint64_t kStagedFlag = 4;
 inline constexpr int kEpochShift = 8;
 
@@ -81,7 +81,6 @@ struct BasicGrantPage {
   Atomic<uint64_t> oldest_arrival_ns{0};
   Atomic<uint64_t> next_unit_ns{0};
   Atomic<uint64_t> last_unit_ns{0};
-  Atomic<uint64_t> deadline_ns{0};
   Atomic<uint64_t> submitted{0};
   Atomic<uint64_t> completed{0};
   Atomic<uint64_t> mem_resident{0};

@@ -67,6 +67,7 @@ ordered_json ReportJson(const SimResult& result, const Metrics& metrics) {
   json["busy"] = metrics.busy;
   json["idle_with_work"] = metrics.idle_with_work;
   json["handoff_ms"] = Ms(static_cast<double>(result.handoff_ns));
+  json["switches"] = result.switches;
   json["waited_ms"] = Ms(static_cast<double>(result.waited_ns));
   json["lingered_ms"] = Ms(static_cast<double>(result.lingered_ns));
   json["timers"] = result.timers;
@@ -147,11 +148,11 @@ std::string ReportText(const SimResult& result, const Metrics& metrics) {
           Ms(worst->bound_ns));
   }
   Print(out,
-        "device: busy %.2f %%, idle with work %.2f %%; hand-offs %.2f ms, waits %.2f ms, lingering %.2f ms, %llu "
+        "device: busy %.2f %%, idle with work %.2f %%; %llu hand-offs %.2f ms, waits %.2f ms, lingering %.2f ms, %llu "
         "timers\n",
-        metrics.busy * 100, metrics.idle_with_work * 100, Ms(static_cast<double>(result.handoff_ns)),
-        Ms(static_cast<double>(result.waited_ns)), Ms(static_cast<double>(result.lingered_ns)),
-        static_cast<unsigned long long>(result.timers));
+        metrics.busy * 100, metrics.idle_with_work * 100, static_cast<unsigned long long>(result.switches),
+        Ms(static_cast<double>(result.handoff_ns)), Ms(static_cast<double>(result.waited_ns)),
+        Ms(static_cast<double>(result.lingered_ns)), static_cast<unsigned long long>(result.timers));
   for (const PolicyEvent& event : result.events) {
     if (event.kind == PolicyEvent::Kind::kLoaded) continue;
     Print(out, "at %.3f ms: ", Ms(static_cast<double>(event.at_ns)));

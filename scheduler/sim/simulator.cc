@@ -137,7 +137,6 @@ class Simulation : public GrantSink {
   void Sample(size_t index, SimSample::Kind kind);
   void SetWork(size_t index, bool work);
   size_t IndexOf(TenantId id) const;
-  bool OthersHaveWork(size_t index) const;
 
   const Scenario& scenario_;
   const PolicyLibrary& library_;
@@ -153,7 +152,6 @@ class Simulation : public GrantSink {
   bool running_ = false;
   uint64_t device_ends_ns_ = 0;
   std::optional<size_t> last_holder_;
-  uint64_t idle_from_ns_ = 0;  ///< When the holder last ran out of work.
   SimResult result_;
 };
 
@@ -225,7 +223,10 @@ Result<SimResult> Simulation::Run() {
     out.grants = tenant->grants;
     out.longest_charge_ns = tenant->longest_charge_ns;
   }
-  result_.waited_ns = scheduler_.waited_ns();
+  result_.handoff_ns = scheduler_.system().gap_ns;
+  result_.switches = scheduler_.system().switches;
+  result_.waited_ns = scheduler_.system().waited_ns;
+  result_.lingered_ns = scheduler_.system().lingered_ns;
   result_.hurried_timers = scheduler_.policy().hurried_timers();
   result_.asked_settings = scheduler_.policy().asked_settings();
   result_.final_dump = scheduler_.policy().Dump();
@@ -294,8 +295,6 @@ void Simulation::Arrive(size_t index) {
   }
   Publish(index);
   if (!client.has_work) {
-    if (client.granted && OthersHaveWork(index))
-      result_.lingered_ns += now_ns_ - std::max(idle_from_ns_, client.grant_at_ns);
     SetWork(index, true);
     scheduler_.Runnable(client.id, now_ns_);
   }
@@ -316,7 +315,6 @@ void Simulation::Give(TenantId tenant, const Grant& grant) {
   client.used_in_grant_ns = 0;
   const uint64_t delay = scenario_.decision_ns + (last_holder_ && *last_holder_ != index ? scenario_.handoff_ns : 0);
   last_holder_ = index;
-  result_.handoff_ns += delay;
   SimTenant& out = result_.tenants[index];
   out.longest_wait_ns = std::max(out.longest_wait_ns, now_ns_ + delay - std::min(now_ns_, client.waits_since_ns));
   At(now_ns_ + delay, Event::Kind::kSubmit, index, grant.epoch);
@@ -462,7 +460,6 @@ void Simulation::Publish(size_t index) {
     facts.oldest_arrival_ns = request.arrival_ns;
     const SimKernel& kernel = spec.kernels[request.kernel];
     facts.unit_ns = kernel.unit_ns != 0 ? kernel.unit_ns : request.length_ns;
-    if (spec.tenant.slo_ns != 0) facts.deadline_ns = request.arrival_ns + spec.tenant.slo_ns;
   }
   scheduler_.Facts(client.id, facts, now_ns_);
 }
@@ -476,7 +473,6 @@ void Simulation::SetWork(size_t index, bool work) {
     if (!client.granted) client.waits_since_ns = now_ns_;
   } else {
     result_.work.push_back({index, Since(client.work_since_ns), Since(now_ns_)});
-    if (client.granted) idle_from_ns_ = now_ns_;
   }
   for (size_t i = 0; i < clients_.size(); ++i) {
     if (i != index && clients_[i].granted) Sample(i, SimSample::Kind::kSnapshot);
@@ -502,9 +498,6 @@ void Simulation::CheckStopped(size_t index) {
   client.waits_since_ns = now_ns_;
   if (client.grant.kind == Grant::Kind::kOpen) {
     result_.open.push_back({index, Since(client.grant_at_ns), Since(now_ns_)});
-  }
-  if (!client.has_work && OthersHaveWork(index)) {
-    result_.lingered_ns += now_ns_ - std::max(idle_from_ns_, client.grant_at_ns);
   }
   Sample(index, SimSample::Kind::kGrantEnd);
   scheduler_.Drained(client.id, now_ns_);
@@ -532,13 +525,6 @@ void Simulation::Kill(size_t index) {
   }
   scheduler_.Remove(client.id, now_ns_);
   StartDevice();
-}
-
-bool Simulation::OthersHaveWork(size_t index) const {
-  for (size_t i = 0; i < clients_.size(); ++i) {
-    if (i != index && clients_[i].has_work) return true;
-  }
-  return false;
 }
 
 }  // namespace

@@ -73,7 +73,9 @@ struct SimResult {
   std::vector<SimInterval> open;  ///< A tenant had an open grant.
   std::vector<SimSample> samples;
   std::vector<SimSizing> sizings;
+  // The scheduler's own account (system_account.h), as a server shows it: until the last grant that has ended.
   uint64_t handoff_ns = 0;      ///< Idle because the device changed hands, or because a decision took time.
+  uint64_t switches = 0;        ///< Grants to another tenant than the last, when it was not alone.
   uint64_t waited_ns = 0;       ///< Idle because the policy wanted to wait, although there was work.
   uint64_t lingered_ns = 0;     ///< Idle because whoever had the grant had no work, although others had.
   uint64_t timers = 0;          ///< Times that the scheduler had to be woken by a clock.

@@ -96,6 +96,13 @@ std::string CleanText(std::string_view text) {
 void ToMessage(const PolicyState& state, pb::Policy* message) {
   message->set_name(CleanText(state.name));
   for (const std::string& name : state.available) message->add_available(CleanText(name));
+  message->set_ejections(state.ejections);
+  if (!state.last_ejection) return;
+  pb::Ejection* last = message->mutable_last_ejection();
+  last->set_policy(CleanText(state.last_ejection->policy));
+  last->set_reason(CleanText(state.last_ejection->reason));
+  last->set_unix_ns(state.last_ejection->unix_ns);
+  last->set_dump(CleanText(state.last_ejection->dump));
 }
 
 void ToMessage(const ServerState& state, pb::ServerStatus* message) {
@@ -172,6 +179,11 @@ void ToMessage(const Snapshot& state, pb::Snapshot* message) {
   ToMessage(state.server, message->mutable_status());
   for (const TenantState& tenant : state.tenants) ToMessage(tenant, message->add_tenants());
   for (const SessionState& session : state.sessions) ToMessage(session, message->add_sessions());
+  if (!state.system) return;
+  pb::System* system = message->mutable_system();
+  system->set_gap_ns(state.system->gap_ns);
+  system->set_switches(state.system->switches);
+  system->set_waited_ns(state.system->waited_ns);
 }
 
 void ToMessage(const TraceBatch& batch, pb::TraceBatch* message) {

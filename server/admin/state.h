@@ -25,9 +25,18 @@ struct DeviceState {
   uint32_t sessions = 0;
 };
 
+struct EjectionState {
+  std::string policy;
+  std::string reason;
+  uint64_t unix_ns = 0;
+  std::string dump;
+};
+
 struct PolicyState {
   std::string name;
   std::vector<std::string> available;
+  uint64_t ejections = 0;
+  std::optional<EjectionState> last_ejection;
 };
 
 struct ServerState {
@@ -97,12 +106,20 @@ struct SessionState {
   std::optional<DeviceTime> device_time;
 };
 
+/// Device time that no tenant is charged with, where there is a scheduler.
+struct SystemState {
+  uint64_t gap_ns = 0;
+  uint64_t switches = 0;
+  uint64_t waited_ns = 0;
+};
+
 struct Snapshot {
   uint64_t unix_ns = 0;
   uint64_t monotonic_ns = 0;
   ServerState server;
   std::vector<TenantState> tenants;    ///< By name.
   std::vector<SessionState> sessions;  ///< By id.
+  std::optional<SystemState> system;
 };
 
 /// What SetTenant changes; what is absent stays.

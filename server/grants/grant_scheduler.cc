@@ -19,6 +19,15 @@ using wire::Fd;
 using wire::Result;
 using wire::Status;
 
+namespace {
+
+uint64_t UnixNow() {
+  const auto since = std::chrono::system_clock::now().time_since_epoch();
+  return static_cast<uint64_t>(std::chrono::duration_cast<std::chrono::nanoseconds>(since).count());
+}
+
+}  // namespace
+
 Result<std::unique_ptr<GrantScheduler>> GrantScheduler::Start(const SchedulerSettings& settings) {
   std::unique_ptr<GrantScheduler> made(new GrantScheduler);
   if (Status status = made->Open(settings); !status.ok()) return status;
@@ -61,6 +70,10 @@ void GrantScheduler::OnEvent(const PolicyEvent& event) {
   const uint64_t one = 1;
   {
     const std::lock_guard<std::mutex> lock(events_mutex_);
+    if (event.kind == PolicyEvent::Kind::kEjected) {
+      ++ejections_.count;
+      ejections_.last = Ejection{event.policy, event.reason, UnixNow(), event.dump};
+    }
     // A policy that logs without end fills nothing.
     constexpr size_t kMost = 1024;
     if (events_.size() >= kMost && event.kind == PolicyEvent::Kind::kLog) return;
@@ -122,6 +135,16 @@ void GrantScheduler::Blame(scheduler::TenantId holder, SchedulerNotice* notice) 
       notice->sessions.push_back(session);
     }
   }
+}
+
+Ejections GrantScheduler::EjectedPolicies() const {
+  const std::lock_guard<std::mutex> lock(events_mutex_);
+  return ejections_;
+}
+
+std::optional<SystemUse> GrantScheduler::System() const {
+  const scheduler::SystemTime time = arbiter_->System();
+  return SystemUse{time.gap_ns, time.switches, time.waited_ns + time.lingered_ns};
 }
 
 std::string GrantScheduler::Policy() const { return arbiter_->PolicyName(); }

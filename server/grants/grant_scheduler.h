@@ -2,7 +2,8 @@
 // hawserd's scheduler: an ArbiterThread over the pages of all workers, with the tenants' weights.
 //
 // Threads: the event loop calls everything that is public; the arbiter's thread calls OnEvent(), which only puts a
-// notice into the queue and makes notices_fd() readable. Lock order: the arbiter's lock and events_mutex_ are leaves.
+// notice into the queue, keeps the latest ejection, and makes notices_fd() readable. Lock order: the arbiter's lock and
+// events_mutex_ are leaves.
 //
 // All devices of a server are one to the scheduler: who has the grant has it for each of them.
 #ifndef HAWSER_SERVER_GRANTS_GRANT_SCHEDULER_H_
@@ -33,6 +34,8 @@ class GrantScheduler final : public SchedulerControl {
   std::string Policy() const override;
   std::vector<std::string> Policies() const override;
   wire::Status SetPolicy(const std::string& name) override;
+  Ejections EjectedPolicies() const override;
+  std::optional<SystemUse> System() const override;
 
   void SetShare(const std::string& tenant, const TenantShare& share) override;
   wire::Result<GrantDescriptors> Prepare(uint64_t session) override;
@@ -81,6 +84,7 @@ class GrantScheduler final : public SchedulerControl {
   wire::Fd notices_;
   mutable std::mutex events_mutex_;
   std::vector<scheduler::PolicyEvent> events_;
+  Ejections ejections_;  ///< With events_mutex_.
   std::map<std::string, Member> tenants_;
   std::map<uint64_t, std::unique_ptr<Worker>> workers_;
   std::map<scheduler::DoorId, uint64_t> sessions_;     ///< Also of those that have ended since the last TakeGrants().

@@ -56,7 +56,7 @@ class EventBell final : public scheduler::Bell {
 
 struct GrantSharePage {
   static constexpr uint32_t kMagic = 0x52475748;  // "HWGR"
-  static constexpr uint32_t kVersion = 1;
+  static constexpr uint32_t kVersion = 2;
 
   // hawserd, before the worker starts.
   alignas(64) uint32_t magic;

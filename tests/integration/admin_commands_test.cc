@@ -115,7 +115,10 @@ TEST_F(AdminCommandsTest, TopPrintsOnceWithoutATerminal) {
   EXPECT_THAT(ran.output, Not(HasSubstr("\x1b"))) << "no terminal, no control sequences";
   ran = Hawser({"top", "--once", "--json"});
   EXPECT_EQ(ran.status, 0) << ran.output;
-  EXPECT_EQ(Json::parse(ran.output)["sessions"][0]["program"], "test");
+  const Json shown = Json::parse(ran.output);
+  EXPECT_EQ(shown["sessions"][0]["program"], "test");
+  EXPECT_EQ(shown["system"], (Json{{"gap_ns", 0}, {"switches", 0}, {"waited_ns", 0}})) << "nobody shares anything";
+  EXPECT_TRUE(shown["status"]["policy"]["last_ejection"].is_null());
 }
 
 TEST_F(AdminCommandsTest, ATraceIsATimeline) {

@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 """isolated_policy_test.py BUILD PLUGIN: two tenants share a real server under a policy in a process of its own. That process is
-killed while they work: both programs end with right results, and the operator is told what happened."""
+killed while they work: both programs end with right results, and the operator is told what happened, in the log and by `hawser top`,
+which also shows what sharing cost."""
 
 import json
 import os
@@ -54,15 +55,20 @@ def main():
             guests = []
             for token in TOKENS.values():
                 env = dict(server.guest_env(), HAWSER_TOKEN=token)
-                command = [str(program), "--work", "matmul", "--size", "160", "--seconds", "4"]
+                command = [str(program), "--work", "matmul", "--size", "160", "--seconds", "6"]
                 guests.append(subprocess.Popen(command, env=env, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True))
 
-            def used():
+            def top(*options):
                 env = dict(os.environ, HAWSER_SERVER=server.uri)
-                shown = subprocess.run([str(hawser), "top", "--once", "--json"], env=env, capture_output=True, text=True, check=True)
-                return {tenant["name"]: tenant.get("gpu_ns") or 0 for tenant in json.loads(shown.stdout)["tenants"]}
+                return subprocess.run([str(hawser), "top", "--once", *options], env=env, capture_output=True, text=True, check=True).stdout
+
+            def used():
+                return {tenant["name"]: tenant.get("gpu_ns") or 0 for tenant in json.loads(top("--json"))["tenants"]}
 
             wait_for("both work", lambda: all(used().get(name, 0) > 0 for name in TOKENS))
+            wait_for("they take turns", lambda: json.loads(top("--json"))["system"]["switches"] > 0)
+            if json.loads(top("--json"))["status"]["policy"]["last_ejection"] is not None:
+                raise SystemExit("a policy was ejected already")
             os.kill(hosts[0], signal.SIGKILL)
             for guest in guests:
                 out, errors = guest.communicate(timeout=120)
@@ -77,6 +83,19 @@ def main():
             for text in ("its process was killed by signal 9 (SIGKILL)", "fair takes over", '"tenants":['):
                 if text not in log:
                     raise SystemExit(f"the log does not say: {text}")
+            policy = json.loads(top("--json"))["status"]["policy"]
+            last = policy["last_ejection"]
+            print(last)
+            if policy["name"] != "fair" or policy["ejections"] != 1 or last["policy"] != "drr":
+                raise SystemExit(f"top does not say what was ejected: {policy}")
+            if "SIGKILL" not in last["reason"] or abs(time.time() - last["unix_ns"] / 1e9) > 600:
+                raise SystemExit(f"top does not say why, or when: {last}")
+            if {tenant["name"] for tenant in json.loads(last["dump"])["tenants"]} != set(TOKENS):
+                raise SystemExit(f"the dump is not the tenants': {last['dump']}")
+            shown = top("--interval", "0.1")
+            for text in ("policy drr was ejected", "SIGKILL", "(system)", "(waits)"):
+                if text not in shown:
+                    raise SystemExit(f"top does not say {text}: {shown}")
             wait_for("the process is gone", lambda: not policy_hosts(server.process.pid))
     return 0
 

@@ -73,8 +73,7 @@ Json ToJson(const Message& message) {
     if (field->is_repeated()) {
       value = Json::array();
       for (int k = 0; k < reflection.FieldSize(message, field); ++k) value.push_back(Value(message, field, k));
-    } else if (field->has_presence() && field->cpp_type() != FieldDescriptor::CPPTYPE_MESSAGE &&
-               !reflection.HasField(message, field)) {
+    } else if (field->has_presence() && !reflection.HasField(message, field)) {
       value = nullptr;
     } else {
       value = Value(message, field, -1);

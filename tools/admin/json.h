@@ -10,7 +10,7 @@
 namespace hawser::tools {
 
 /// Every field under its name in the .proto file, numbers as numbers (Protobuf's own JSON writes 64 bits as strings),
-/// enum values in lower case without their prefix, optional fields that are absent as null.
+/// enum values in lower case without their prefix, optional fields and messages that are absent as null.
 nlohmann::ordered_json ToJson(const google::protobuf::Message& message);
 
 }  // namespace hawser::tools

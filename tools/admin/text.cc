@@ -123,6 +123,11 @@ std::string Heading(const pb::Snapshot& now, const std::string& where) {
                      "   policy " + status.policy().name() + "   sessions " + std::to_string(status.sessions()) + "/" +
                      std::to_string(status.max_sessions()) + " (" + std::to_string(status.sessions_started()) +
                      " since the start)\n";
+  if (status.policy().has_last_ejection()) {
+    const pb::Ejection& last = status.policy().last_ejection();
+    const uint64_t ago = now.unix_ns() - std::min(now.unix_ns(), last.unix_ns());
+    text += "policy " + last.policy() + " was ejected " + DurationText(ago) + " ago: " + last.reason() + "\n";
+  }
   for (const pb::Device& device : status.devices()) {
     text += "device   " + device.name() + "   " + device.api() +
             (device.memory_bytes() != 0 ? "   " + BytesText(device.memory_bytes()) : "") + "   " +
@@ -159,6 +164,14 @@ std::string TopTenants(const pb::Snapshot& now, const pb::Snapshot* before, cons
                change.Bytes(tenant->bytes_down(), old->bytes_down()),
                change.Bytes(tenant->copied_in_bytes(), old->copied_in_bytes()),
                change.Bytes(tenant->copied_out_bytes(), old->copied_out_bytes())});
+  }
+  if (now.has_system()) {
+    const pb::System& old = before != nullptr ? before->system() : pb::System::default_instance();
+    const auto row = [&](const char* title, const std::string& part) {
+      table.Add({title, "", "", part, "", "", "", "", "", "", ""});
+    };
+    row("(system)", change.Part(now.system().gap_ns(), old.gap_ns()));
+    row("(waits)", change.Part(now.system().waited_ns(), old.waited_ns()));
   }
   return table.Text();
 }

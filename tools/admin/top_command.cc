@@ -29,7 +29,9 @@ Examples:
 
 DEVICE is the part of the time in which the device worked for a tenant or session, SHARE a tenant's part of all work,
 QUEUE and IN FLIGHT the estimated length of what waits and of what the device has; without a scheduler nobody measures
-them ("-"). UP and DOWN are bytes through the channels; data in a shared heap moves through none. ^C ends it.)";
+them ("-"). UP and DOWN are bytes through the channels; data in a shared heap moves through none. ^C ends it.
+DEVICE of (system) is the part of the time that was lost while the device changed hands, that of (waits) the part in
+which it was kept idle on purpose, because somebody was about to go on; no tenant is charged with either.)";
 
 // Hide the cursor and use the other screen; and back.
 constexpr const char* kEnter = "\x1b[?1049h\x1b[?25l";

@@ -101,6 +101,27 @@ TEST_F(GateTest, AnIdleWorkerNeedsNotAnswer) {
   EXPECT_TRUE(door_.Drained());
 }
 
+TEST_F(GateTest, WhoIsStagedSeesItAndIsNotWoken) {
+  const uint64_t ticket = worker_bell_.Ticket();
+  door_.SetStaged(true);
+  EXPECT_EQ(page_.word, kStagedFlag | static_cast<uint64_t>(GateMode::kClosed));
+  EXPECT_FALSE(gate_.TryEnter(100));
+  door_.SetStaged(false);
+  EXPECT_EQ(page_.word, static_cast<uint64_t>(GateMode::kClosed));
+  door_.SetStaged(true);
+  EXPECT_EQ(worker_bell_.Ticket(), ticket);
+  Give(Grant::Kind::kSlice, 1000, 10'000);
+  EXPECT_EQ(page_.word, MakeWord(epoch_, GateMode::kSlice));
+  door_.SetStaged(true);  // It has the device.
+  EXPECT_EQ(page_.word, MakeWord(epoch_, GateMode::kSlice));
+  EXPECT_TRUE(gate_.TryEnter(100));
+  gate_.Leave(100, 100);
+  door_.Revoke();
+  ASSERT_TRUE(door_.Drained());
+  door_.SetStaged(true);
+  EXPECT_EQ(page_.word, MakeWord(epoch_, GateMode::kRevoked) | kStagedFlag);
+}
+
 TEST_F(GateTest, AloneNoBellRings) {
   Give(Grant::Kind::kOpen, 0, 10'000);
   const uint64_t ticket = scheduler_bell_.Ticket();
@@ -325,7 +346,10 @@ class TwoDoors : public ::testing::Test {
     options.alone_after_ns = alone_after_ns;
     return options;
   }
-  void Poll() { arbiter_.Poll(now_ += 1000); }
+  void Poll() { PollAfter(1000); }
+  void PollAfter(uint64_t ns) { arbiter_.Poll(now_ += ns); }
+  const SystemTime& system() { return arbiter_.scheduler().system(); }
+  uint64_t Charged(size_t tenant) { return arbiter_.scheduler().tenants().all()[tenant]->charged_ns; }
 
   CondvarBell bell_;
   Worker left_{bell_}, right_{bell_}, single_{bell_};
@@ -435,6 +459,145 @@ TEST_F(TwoDoors, WhatLeftEarlyMakesWayForOne) {
   ASSERT_TRUE(single_.gate.TryEnter(slice));
   single_.gate.Leave(slice, 1000);
   EXPECT_EQ(single_.page.used_ns, slice + 700);
+}
+
+TEST_F(TwoDoors, WhatIsLostWhenTheDeviceChangesHandsIsTheSystems) {
+  left_.Want();
+  single_.Want();
+  Poll();
+  ASSERT_EQ(left_.mode(), GateMode::kSlice);
+  EXPECT_EQ(system().switches, 0u);
+  const uint64_t slice = left_.page.slice_ns;
+  // Given, then some time until its piece runs for 7000, and until that is seen.
+  ASSERT_TRUE(left_.gate.TryEnter(slice));
+  PollAfter(2000);
+  left_.gate.Leave(slice, 7000);
+  PollAfter(8000);
+  ASSERT_EQ(single_.mode(), GateMode::kSlice);
+  EXPECT_EQ(system().gap_ns, 3000u);
+  EXPECT_EQ(system().switches, 1u);
+  ASSERT_TRUE(single_.gate.TryEnter(slice));
+  single_.gate.Leave(slice, 4000);
+  PollAfter(4500);
+  EXPECT_EQ(system().gap_ns, 3500u);
+  EXPECT_EQ(system().switches, 2u);
+  EXPECT_EQ(system().waited_ns + system().lingered_ns, 0u);
+  EXPECT_EQ(Charged(0), 7000u);
+  EXPECT_EQ(Charged(1), 4000u);
+  // Nobody wants it any more: that costs nobody anything.
+  left_.WantNoMore();
+  single_.WantNoMore();
+  Poll();
+  EXPECT_EQ(system().gap_ns, 4500u);  // It was given in vain.
+  PollAfter(1'000'000);
+  EXPECT_EQ(system().gap_ns, 4500u);
+}
+
+TEST_F(TwoDoors, WhatLeftEarlyIsNoGap) {
+  left_.Want();
+  single_.Want();
+  Poll();
+  const uint64_t slice = left_.page.slice_ns;
+  ASSERT_EQ(slice, 16'000'000u);
+  ASSERT_TRUE(left_.gate.TryEnter(slice));
+  left_.gate.LeaveEarly(slice);
+  PollAfter(slice - 250'000);
+  ASSERT_EQ(single_.mode(), GateMode::kSlice);
+  EXPECT_EQ(system().gap_ns, 0u);
+  left_.gate.LeaveLate(slice, slice + 100'000);  // It took longer than estimated.
+  ASSERT_TRUE(single_.gate.TryEnter(slice));
+  single_.gate.Leave(slice, 2'000'000);
+  PollAfter(2'400'000);  // 350,000 of it for the tail.
+  ASSERT_EQ(left_.mode(), GateMode::kSlice);
+  EXPECT_EQ(system().gap_ns, 50'000u);
+}
+
+TEST_F(TwoDoorsAlone, WhoeverIsAloneLosesNothing) {
+  left_.Want();
+  PollAfter(5'000'000);
+  ASSERT_EQ(left_.mode(), GateMode::kOpen);
+  PollAfter(5'000'000);
+  single_.Want();
+  PollAfter(5'000'000);
+  ASSERT_EQ(single_.mode(), GateMode::kSlice);
+  EXPECT_EQ(system().gap_ns, 0u);
+  EXPECT_EQ(system().switches, 1u);
+}
+
+/// A policy that does what it is told.
+struct Script {
+  static inline const hawser_host* host = nullptr;
+  static inline uint64_t chosen = 0, staged = 0;  ///< Tenants.
+  static inline uint64_t deadline_ns = 0;         ///< That select() saw of the chosen one.
+  static inline hawser_policy offered;
+
+  static hawser_tenant_view View(const hawser_tenant* tenant) {
+    hawser_tenant_view view;
+    view.size = sizeof(view);
+    host->view(host->ctx, tenant, &view);
+    return view;
+  }
+  static hawser_tenant* Named(uint64_t id) {
+    hawser_tenant* tenant = host->next_tenant(host->ctx, nullptr);
+    while (tenant != nullptr && View(tenant).id != id) tenant = host->next_tenant(host->ctx, tenant);
+    return tenant;
+  }
+  static int Select(void*, hawser_decision* out) {
+    out->who = Named(chosen);
+    out->slice_ns = 1;
+    deadline_ns = View(out->who).deadline_ns;
+    return HAWSER_SELECT_DECIDED;
+  }
+  static const hawser_policy* Entry(const hawser_host* the_host) {
+    host = the_host;
+    offered = {};
+    offered.size = sizeof(offered);
+    offered.abi_major = HAWSER_POLICY_ABI_MAJOR;
+    offered.name = "script";
+    offered.select = Select;
+    offered.stage = [](void*, hawser_tenant*) { return Named(staged); };
+    return &offered;
+  }
+};
+
+TEST_F(TwoDoors, WhoIsStagedIsToldUntilItIsServedOrAnotherIs) {
+  Worker last(bell_);
+  TenantConfig config;
+  config.name = "last";
+  config.slo_ns = 5'000'000;
+  const TenantId third = arbiter_.AddTenant(config, 1);
+  (void)arbiter_.Attach(third, last.page, last.bell);
+  ASSERT_TRUE(arbiter_.scheduler().Use(PolicyLibrary::Of("script", Script::Entry), 1).ok());
+  const auto staged = [](const Worker& worker) { return (worker.page.word & kStagedFlag) != 0; };
+  const auto serve = [&](Worker& worker, TenantId next, TenantId then) {
+    if (worker.mode() == GateMode::kSlice && worker.gate.TryEnter(100)) worker.gate.Leave(100, 100);
+    Script::chosen = next;
+    Script::staged = then;
+    Poll();
+  };
+  left_.Want();
+  single_.Want();
+  last.gate.Announce(100, {.oldest_arrival_ns = 77});
+  serve(left_, pair_, third);  // Nobody else was known to want it then.
+  serve(left_, pair_, third);
+  ASSERT_EQ(left_.mode(), GateMode::kSlice);
+  EXPECT_TRUE(staged(last));
+  EXPECT_FALSE(staged(left_) || staged(right_) || staged(single_));
+  serve(left_, other_, pair_);
+  ASSERT_EQ(single_.mode(), GateMode::kSlice);
+  EXPECT_TRUE(staged(left_) && staged(right_));  // A tenant is, with all its workers.
+  EXPECT_FALSE(staged(last) || staged(single_));
+  EXPECT_EQ(last.mode(), GateMode::kClosed);
+  serve(single_, pair_, other_);
+  ASSERT_EQ(left_.mode(), GateMode::kSlice);
+  EXPECT_FALSE(staged(left_) || staged(right_) || staged(last));
+  EXPECT_TRUE(staged(single_));
+  // And the policy sees when the one with a wanted latency should be done.
+  serve(left_, third, 0);
+  ASSERT_EQ(last.mode(), GateMode::kSlice);
+  EXPECT_EQ(Script::deadline_ns, 5'000'077u);
+  Script::chosen = pair_;
+  arbiter_.RemoveTenant(third, now_);
 }
 
 TEST_F(TwoDoors, WhatIsAnnouncedCountsAsWork) {

@@ -5,6 +5,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstring>
 #include <memory>
 
@@ -125,6 +126,35 @@ TEST_F(PolicyHostTest, ShowsTenants) {
   EXPECT_STREQ(the_host->cfg(the_host->ctx, "colour"), "blue");
   EXPECT_EQ(the_host->cfg(the_host->ctx, "taste"), nullptr);
   EXPECT_EQ(the_host->now_ns(the_host->ctx), 100u);
+}
+
+TEST_F(PolicyHostTest, DeadlinesComeFromArrivalAndSlo) {
+  (void)Host();
+  const auto deadline = [&](uint64_t arrival_ns, uint64_t slo_ns) {
+    tenant_->facts.oldest_arrival_ns = arrival_ns;
+    tenant_->config.slo_ns = slo_ns;
+    hawser_tenant_view view;
+    view.size = sizeof(view);
+    the_host->view(the_host->ctx, tenant_, &view);
+    return view.deadline_ns;
+  };
+  EXPECT_EQ(deadline(1000, 5'000'000), 5'001'000u);
+  EXPECT_EQ(deadline(1000, 0), 0u);
+  EXPECT_EQ(deadline(0, 5'000'000), 0u);  // Nothing waits.
+  EXPECT_EQ(deadline(UINT64_MAX - 1, 5), UINT64_MAX);
+}
+
+TEST_F(PolicyHostTest, AnEjectionIsToldWithItsReasonAndDump) {
+  result = -7;
+  EXPECT_EQ(Ask().kind, Choice::Kind::kGrant);  // By fair.
+  const auto event = std::find_if(events_.begin(), events_.end(),
+                                  [](const PolicyEvent& e) { return e.kind == PolicyEvent::Kind::kEjected; });
+  ASSERT_NE(event, events_.end());
+  EXPECT_EQ(event->policy, "scripted");
+  EXPECT_EQ(event->reason, "select() failed with -7");
+  EXPECT_EQ(event->at_ns, 200u);
+  EXPECT_THAT(event->text, ::testing::HasSubstr(event->reason));
+  EXPECT_THAT(event->dump, ::testing::HasSubstr("\"seven\""));
 }
 
 // A policy of an older and of a newer minor version: its view is shorter or longer than the host's.

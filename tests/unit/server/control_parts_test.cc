@@ -273,6 +273,36 @@ TEST(ConvertTest, DeviceTimeIsAbsentWhenNobodyMeasuresIt) {
   EXPECT_EQ(message.inflight_ns(), 3u);
 }
 
+TEST(ConvertTest, WhatSharingCostsIsAbsentWithoutAScheduler) {
+  admin::Snapshot state;
+  admin::pb::Snapshot message;
+  ToMessage(state, &message);
+  EXPECT_FALSE(message.has_system());
+  state.system = admin::SystemState{7, 2, 5};
+  ToMessage(state, &message);
+  EXPECT_EQ(message.system().gap_ns(), 7u);
+  EXPECT_EQ(message.system().switches(), 2u);
+  EXPECT_EQ(message.system().waited_ns(), 5u);
+}
+
+TEST(ConvertTest, AnEjectionIsToldIfThereWasOne) {
+  admin::PolicyState state;
+  state.name = "fair";
+  admin::pb::Policy message;
+  ToMessage(state, &message);
+  EXPECT_FALSE(message.has_last_ejection());
+  EXPECT_EQ(message.ejections(), 0u);
+  state.ejections = 3;
+  state.last_ejection = admin::EjectionState{"m\xffne", "was\nslow", 17, "{}"};
+  message.Clear();
+  ToMessage(state, &message);
+  EXPECT_EQ(message.ejections(), 3u);
+  EXPECT_EQ(message.last_ejection().policy(), "m?ne");
+  EXPECT_EQ(message.last_ejection().reason(), "was?slow");
+  EXPECT_EQ(message.last_ejection().unix_ns(), 17u);
+  EXPECT_EQ(message.last_ejection().dump(), "{}");
+}
+
 TEST(ConvertTest, OnlyWhatIsGivenIsChanged) {
   admin::pb::SetTenantRequest request;
   request.set_name("lab");

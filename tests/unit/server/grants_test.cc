@@ -112,6 +112,8 @@ TEST(GrantSchedulerTest, TenantsTakeTurns) {
   first.join();
   second.join();
   EXPECT_EQ(overlaps, 0);
+  EXPECT_TRUE(scheduler->System());
+  EXPECT_FALSE(NoScheduler().System());
   EXPECT_EQ(scheduler->SessionUse(1)->used_ns, 200u * 400'000);
   EXPECT_EQ(scheduler->SessionUse(2)->used_ns, 200u * 400'000);
   EXPECT_FALSE(scheduler->SessionUse(3));

@@ -75,7 +75,26 @@ TEST(IsolatedPolicyTest, ItsCrashAndItsHangAreTold) {
     // On a machine that is very busy any callback may be late; then that is what it says.
     EXPECT_THAT(told, ::testing::AnyOf(HasSubstr(says), HasSubstr("did not answer within 100 ms in")));
     EXPECT_THAT(told, HasSubstr("fair takes over"));
+    EXPECT_EQ((*scheduler)->EjectedPolicies().count, 1u);
   }
+}
+
+TEST(EjectedPolicyTest, IsKeptWithItsReasonAndItsDump) {
+  auto scheduler = GrantScheduler::Start({.policy = HAWSER_BAD_POLICY_DIRECTORY "/bad_error.so"});
+  ASSERT_TRUE(scheduler.ok()) << scheduler.status().text();
+  EXPECT_FALSE((*scheduler)->EjectedPolicies().last);
+  TakeTurns(**scheduler);
+  const Ejections ejections = (*scheduler)->EjectedPolicies();
+  EXPECT_EQ(ejections.count, 1u);
+  ASSERT_TRUE(ejections.last);
+  EXPECT_EQ(ejections.last->policy, "bad");
+  EXPECT_THAT(ejections.last->reason, HasSubstr("select() failed with -"));
+  EXPECT_THAT(ejections.last->dump, HasSubstr("\"policy\":\"bad\""));
+  EXPECT_GT(ejections.last->unix_ns, 1'600'000'000'000'000'000u);
+  // It stays, whoever is in charge now and whatever was told.
+  (void)(*scheduler)->TakeNotices();
+  EXPECT_TRUE((*scheduler)->SetPolicy("rr").ok());
+  EXPECT_EQ((*scheduler)->EjectedPolicies().last->policy, "bad");
 }
 
 TEST(IsolatedPolicyTest, IsRefusedWithTheReason) {

@@ -162,6 +162,37 @@ TEST(TopTest, ShowsSharesAndRatesBetweenTwoSnapshots) {
   EXPECT_THAT(Line(text, "train"), HasSubstr("1.0 MiB    500"));
 }
 
+TEST(TopTest, ShowsWhatSharingCosts) {
+  pb::Snapshot before = Sample(10, 1000, 5000), now = Sample(12, 2200, 5400);
+  EXPECT_THAT(TopText(now, &before, "unix:/x", 0, 0), Not(HasSubstr("(system)"))) << "a server without a scheduler";
+  before.mutable_system()->set_gap_ns(100'000'000);
+  now.mutable_system()->set_gap_ns(150'000'000);
+  now.mutable_system()->set_waited_ns(30'000'000);
+  const std::string text = TopText(now, &before, "unix:/x", 0, 0);
+  EXPECT_THAT(Line(text, "(system)"), HasSubstr(" 2.5%")) << "50 of 2000 ms";
+  EXPECT_THAT(Line(text, "(waits)"), HasSubstr(" 1.5%"));
+  EXPECT_THAT(Line(text, "alice   "), HasSubstr(" 75.0%   60.0%")) << "nobody's share changes";
+  EXPECT_THAT(Line(TopText(now, nullptr, "unix:/x", 0, 0), "(system)"), Not(HasSubstr("%")));
+}
+
+TEST(TopTest, SaysWhichPolicyWasEjectedAndWhy) {
+  pb::Snapshot now = Sample(12, 2200, 5400);
+  EXPECT_THAT(TopText(now, nullptr, "unix:/x", 0, 0), Not(HasSubstr("ejected")));
+  EXPECT_TRUE(ToJson(now)["status"]["policy"]["last_ejection"].is_null());
+  EXPECT_TRUE(ToJson(now)["system"].is_null());
+  now.set_unix_ns(100'000'000'000);
+  pb::Ejection* last = now.mutable_status()->mutable_policy()->mutable_last_ejection();
+  last->set_policy("mine");
+  last->set_reason("select() failed with -1");
+  last->set_unix_ns(97'000'000'000);
+  last->set_dump("{}");
+  EXPECT_EQ(Line(TopText(now, nullptr, "unix:/x", 0, 0), "ejected"),
+            "policy mine was ejected 3 s ago: select() failed with -1");
+  EXPECT_EQ(ToJson(now)["status"]["policy"]["last_ejection"]["dump"], "{}");
+  now.mutable_system()->set_switches(7);
+  EXPECT_EQ(ToJson(now)["system"]["switches"], 7);
+}
+
 TEST(TopTest, KnowsNothingBeforeTheSecondSnapshot) {
   const pb::Snapshot now = Sample(12, 2200, 5400);
   const std::string text = TopText(now, nullptr, "unix:/x", 0, 0);
