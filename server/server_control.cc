@@ -141,6 +141,7 @@ admin::SessionState Server::Describe(const Session& session) const {
   state.kernels = page.kernels.Read();
   state.copied_in = page.copied_in.Read();
   state.copied_out = page.copied_out.Read();
+  state.split_alarms = page.split_alarms.load(std::memory_order_relaxed);
   state.device_memory = page.device_memory.load(std::memory_order_relaxed);
   if (const auto use = scheduler_->SessionUse(session.id); use && use->measured) {
     state.device_time = admin::DeviceTime{use->used_ns, use->pending_ns, use->inflight_ns};

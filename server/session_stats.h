@@ -82,8 +82,9 @@ struct SessionStatsPage {
   alignas(64) StatsCounter bulk_up_bytes;
   alignas(64) StatsCounter bulk_down_bytes;
 
-  // Any thread of the worker, with locked instructions: allocations are rare.
+  // Any thread of the worker, with locked instructions: both are rare.
   alignas(64) std::atomic<uint64_t> device_memory;  ///< Bytes held now.
+  std::atomic<uint64_t> split_alarms;               ///< Kernels that were split and must not be (split_alarm.h).
 
   // The worker's executor, before phase is kRunning: devices that it opened.
   alignas(64) std::atomic<uint32_t> device_count;

@@ -84,6 +84,7 @@ class BasicGate {
   }
   /// What left early has ended.
   void LeaveLate(uint64_t estimate_ns, uint64_t used_ns) {
+    if (used_ns != 0) page_.last_unit_ns.store(used_ns, std::memory_order_relaxed);
     // What was charged too much is taken off what comes next; what was charged too little is charged now.
     if (used_ns < estimate_ns) {
       credit_.fetch_add(estimate_ns - used_ns, std::memory_order_relaxed);
@@ -96,6 +97,8 @@ class BasicGate {
 
   /// The piece has ended (or could not be submitted: `used_ns` 0). The same estimate that entered.
   void Leave(uint64_t estimate_ns, uint64_t used_ns) {
+    // As long as it was, whatever is charged for it.
+    page_.last_unit_ns.store(used_ns, std::memory_order_relaxed);
     if (const uint64_t credit = credit_.load(std::memory_order_relaxed); credit != 0) {
       const uint64_t off = std::min(credit, used_ns);
       credit_.fetch_sub(off, std::memory_order_relaxed);
@@ -103,7 +106,6 @@ class BasicGate {
     }
     used_in_grant_.fetch_add(used_ns, std::memory_order_relaxed);
     page_.used_ns.fetch_add(used_ns, std::memory_order_relaxed);
-    page_.last_unit_ns.store(used_ns, std::memory_order_relaxed);
     page_.completed.fetch_add(1, std::memory_order_relaxed);
     Subtract(MakePiece(estimate_ns));
     if (waits_.load(std::memory_order_seq_cst) != 0) own_.Ring();

@@ -170,6 +170,7 @@ void ToMessage(const SessionState& state, pb::Session* message) {
   message->set_copied_out_bytes(state.copied_out);
   message->set_device_memory_bytes(state.device_memory);
   message->set_kernels(state.kernels);
+  message->set_split_alarms(state.split_alarms);
   SetDeviceTime(state.device_time, message);
 }
 

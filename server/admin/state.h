@@ -103,6 +103,7 @@ struct SessionState {
   uint64_t kernels = 0;
   uint64_t copied_in = 0;
   uint64_t copied_out = 0;
+  uint64_t split_alarms = 0;
   std::optional<DeviceTime> device_time;
 };
 

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// Whether and how a backend splits launches. Read from the worker's environment ([opencl] env of hawserd's
-// configuration, which all workers get); X is OPENCL or CUDA, UNITS items (work-items) or blocks:
+// Whether and how a backend splits launches; for operators: docs/operating.md. Read from the worker's environment
+// ([opencl] env of hawserd's configuration, which all workers get); X is OPENCL or CUDA, UNITS items (work-items) or
+// blocks:
 //
 //   HAWSER_X_SPLIT          gate          as the scheduler's gate says: never while a tenant is alone (the default
-//   where
-//                                         there is a scheduler)
+//                                         where there is a scheduler)
 //                           off           nothing is split; the gate is asked for whole launches
 //                           UNITS=N       always, into parts of about N: for tests
 //                           ...,cores=N   cores of the device for first rounds; default: from the device

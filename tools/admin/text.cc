@@ -168,7 +168,7 @@ std::string TopTenants(const pb::Snapshot& now, const pb::Snapshot* before, cons
   if (now.has_system()) {
     const pb::System& old = before != nullptr ? before->system() : pb::System::default_instance();
     const auto row = [&](const char* title, const std::string& part) {
-      table.Add({title, "", "", part, "", "", "", "", "", "", ""});
+      table.Add({title, "", "", part, "", "", "", "", "", "", "", "", ""});
     };
     row("(system)", change.Part(now.system().gap_ns(), old.gap_ns()));
     row("(waits)", change.Part(now.system().waited_ns(), old.waited_ns()));

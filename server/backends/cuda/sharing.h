@@ -12,6 +12,7 @@
 #include "server/backends/cuda/sliced_kernels.h"
 #include "server/backends/cuda/turns.h"
 #include "server/backends/cuda/units.h"
+#include "server/worker/split_alarm.h"
 #include "server/worker/split_settings.h"
 
 namespace hawser::server::cuda_backend {
@@ -20,10 +21,11 @@ struct Sharing {
   /// All borrowed.
   Sharing(const DriverTable* driver, LaunchGate* gate, const SplitSettings* settings, uint64_t cores,
           SessionStatsPage* stats, const Units::Log& log, std::function<void()> wake)
-      : sizes(settings, gate, &history, cores),
+      : alarms(kCudaSplit.variable, log, &stats->split_alarms),
+        sizes(settings, gate, &history, cores),
         sliced(driver, log),
-        turns(driver, gate, &units, &sizes, &sliced, std::move(wake)),
-        units(driver, gate, &history, settings->history, stats, log) {
+        turns(driver, gate, &units, &sizes, &sliced, &alarms, std::move(wake)),
+        units(driver, gate, &history, settings->history, &alarms, stats, log) {
     if (!settings->history.empty()) {
       if (const wire::Status status = history.Load(settings->history); !status.ok()) log("warning", status.text());
     }
@@ -35,6 +37,7 @@ struct Sharing {
   Sharing& operator=(const Sharing&) = delete;
 
   scheduler::KernelHistory history;
+  SplitAlarms alarms;
   PartSizes sizes;
   SlicedKernels sliced;
   Turns turns;

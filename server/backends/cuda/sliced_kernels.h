@@ -44,10 +44,9 @@ struct KernelFacts {
   std::string name;
   scheduler::KernelKey key;
   std::shared_ptr<const ModuleCode> code;
-  std::atomic<bool> whole{false};     ///< It is never split, or not any more.
+  std::atomic<bool> whole{false};     ///< It is never split.
   std::atomic<float> empty_ns{0};     ///< What a block costs that ends at once; 0: not measured yet.
   std::atomic<bool> measures{false};  ///< That is being measured.
-  std::atomic<uint32_t> alarms{0};    ///< Parts, one after the other, that took far too long.
   bool graph = false;                 ///< A graph: it has no key.
   std::atomic<uint64_t> last_ns{0};   ///< How long it took last; graphs only.
   OpenSpeed open;                     ///< The executor's.

@@ -19,8 +19,14 @@ constexpr uint64_t kManyBlocks = 64;
 }  // namespace
 
 Turns::Turns(const DriverTable* driver, LaunchGate* gate, Units* units, const PartSizes* sizes, SlicedKernels* sliced,
-             std::function<void()> wake)
-    : driver_(driver), gate_(gate), units_(units), sizes_(sizes), sliced_(sliced), wake_(std::move(wake)) {}
+             SplitAlarms* alarms, std::function<void()> wake)
+    : driver_(driver),
+      gate_(gate),
+      units_(units),
+      sizes_(sizes),
+      sliced_(sliced),
+      alarms_(alarms),
+      wake_(std::move(wake)) {}
 
 void Turns::Stop() {
   {
@@ -76,14 +82,31 @@ bool Turns::MayRun(Turn& turn, bool* late) {
   }
   const uint32_t under_way = turn.under_way->load(std::memory_order_relaxed);
   if (under_way >= kUnderWay) return false;
-  // A first group may take any time: the second part waits until it was measured.
-  if (under_way != 0 && turn.sliced != nullptr && !sizes_->IsKnown(*turn.kernel)) return false;
+  if (under_way != 0 && IsOnlyPart(turn)) return IsStuck(turn);
+  turn.watch.reset();
   std::erase_if(turn.before, [&](const std::shared_ptr<StreamState>& stream) {
     return driver_->cuStreamQuery(stream->native()) != CUDA_ERROR_NOT_READY;
   });
   if (turn.before.empty()) return true;
   *late = std::chrono::steady_clock::now() - turn.since > kPatience;
   return *late;
+}
+
+uint64_t Turns::NextBlocks(const Turn& turn) const {
+  const uint64_t left = turn.launch.blocks() - turn.next_block;
+  if (alarms_->IsRaised(turn.kernel->key)) return std::min(left, KernelLaunch::kMostPartBlocks);
+  return sizes_->Blocks(*turn.kernel, turn.launch, left);
+}
+
+bool Turns::IsOnlyPart(const Turn& turn) const {
+  // A first group may take any time: the second part waits until it was measured.
+  return turn.sliced != nullptr && (!sizes_->IsKnown(*turn.kernel) || !alarms_->IsTrusted(turn.kernel->key));
+}
+
+bool Turns::IsStuck(Turn& turn) {
+  if (!turn.watch || turn.begun == nullptr) return false;
+  const bool runs = driver_->cuEventQuery(turn.begun->native()) == CUDA_SUCCESS;
+  return turn.watch->Look(runs, PartWatch::Clock::now());
 }
 
 bool Turns::Give(Turn& turn, uint64_t estimate, bool entered, bool late) {
@@ -103,13 +126,49 @@ bool Turns::Give(Turn& turn, uint64_t estimate, bool entered, bool late) {
     return true;
   }
   const uint64_t low = turn.next_block;
-  const uint64_t high = low + sizes_->Blocks(*turn.kernel, turn.launch, all - low);
-  unit.part = sizes_->FromTheGate();
+  const uint64_t high = low + NextBlocks(turn);
+  unit.part = true;
+  // Where the settings say how large parts are, how long they take is nobody's affair.
+  if (sizes_->FromTheGate()) unit.expected = estimate;
+  turn.watch.reset();
+  if (IsOnlyPart(turn) && high != all) {
+    turn.begun = PooledEvent::Take(turn.timers);
+    if (turn.begun != nullptr && driver_->cuEventRecord(turn.begun->native(), stream) == CUDA_SUCCESS) {
+      turn.watch.emplace(unit.expected);
+    }
+  }
   unit.threads = (high - low) * turn.launch.block_threads();
   turn.result = units_->Run(std::move(unit), stream,
                             [&] { return turn.launch.RunPart(*driver_, stream, *turn.sliced, low, high); });
   turn.next_block = high;
   return high == all || turn.result != CUDA_SUCCESS;
+}
+
+void Turns::GiveRest(Turn& turn) {
+  alarms_->OnStuck(turn.kernel->key, turn.kernel->name);
+  CUstream beside = nullptr;
+  turn.result = driver_->cuStreamCreateWithPriority(&beside, CU_STREAM_NON_BLOCKING, 0);
+  if (turn.result != CUDA_SUCCESS) return;
+  const uint64_t all = turn.launch.blocks();
+  while (turn.next_block != all && turn.result == CUDA_SUCCESS) {
+    const uint64_t low = turn.next_block, high = low + NextBlocks(turn);
+    Unit unit;
+    unit.timers = turn.timers;
+    unit.late = true;  // The gate is not asked: a part of the launch has passed it, and waits for this.
+    unit.kernel = turn.kernel;
+    unit.track = turn.stream->id.index();
+    unit.under_way = turn.under_way;
+    unit.threads = (high - low) * turn.launch.block_threads();
+    turn.result = units_->Run(std::move(unit), beside,
+                              [&] { return turn.launch.RunPart(*driver_, beside, *turn.sliced, low, high); });
+    turn.next_block = high;
+  }
+  // The guest's stream goes on when both are over.
+  const std::shared_ptr<const PooledEvent> end = PooledEvent::Take(turn.timers);
+  CUresult result = end != nullptr ? driver_->cuEventRecord(end->native(), beside) : CUDA_ERROR_OUT_OF_MEMORY;
+  if (result == CUDA_SUCCESS) result = driver_->cuStreamWaitEvent(turn.stream->native(), end->native(), 0);
+  if (turn.result == CUDA_SUCCESS) turn.result = result;
+  (void)driver_->cuStreamDestroy(beside);  // What it still has to do goes on.
 }
 
 void Turns::AwaitLeft() {
@@ -142,22 +201,27 @@ bool Turns::Enter(uint64_t estimate) {
   return gate_->Enter(estimate);
 }
 
-bool Turns::Step(Turn& turn, bool late) {
+Turns::Outcome Turns::Step(Turn& turn, bool late, bool may_wait) {
   if (current_ != turn.timers->context()) {
     turn.result = driver_->cuCtxSetCurrent(turn.timers->context());
-    if (turn.result != CUDA_SUCCESS) return true;
+    if (turn.result != CUDA_SUCCESS) return Outcome::kOver;
     current_ = turn.timers->context();
   }
+  if (turn.watch) {
+    GiveRest(turn);
+    return Outcome::kOver;
+  }
   // What ran unasked.
-  if (const uint64_t owed = owed_.exchange(0, std::memory_order_relaxed); owed != 0) {
-    if (Enter(owed)) gate_->Leave(owed, owed);
+  if (may_wait) {
+    const uint64_t owed = owed_.exchange(0, std::memory_order_relaxed);
+    if (owed != 0 && Enter(owed)) gate_->Leave(owed, owed);
   }
   const uint64_t all = turn.launch.blocks();
   uint64_t blocks = all;
   if (turn.sliced != nullptr) {
-    blocks = sizes_->Blocks(*turn.kernel, turn.launch, all - turn.next_block);
+    blocks = NextBlocks(turn);
     const bool measure = turn.sliced->way == cuda_slicing::Way::kGuard && all >= kManyBlocks &&
-                         turn.kernel->empty_ns.load(std::memory_order_relaxed) == 0 && !late &&
+                         turn.kernel->empty_ns.load(std::memory_order_relaxed) == 0 && !late && may_wait &&
                          !turn.kernel->measures.exchange(true, std::memory_order_relaxed);
     if (measure && Enter(0)) {
       Unit unit;
@@ -168,15 +232,16 @@ bool Turns::Step(Turn& turn, bool late) {
       const CUstream stream = turn.stream->native();
       turn.result = units_->Run(std::move(unit), stream,
                                 [&] { return turn.launch.RunPart(*driver_, stream, *turn.sliced, 0, 0); });
-      if (turn.result != CUDA_SUCCESS) return true;
+      if (turn.result != CUDA_SUCCESS) return Outcome::kOver;
     }
   }
   const uint64_t estimate = sizes_->Estimate(turn.kernel.get(), blocks * turn.launch.block_threads());
-  if (!late && !Enter(estimate)) {
+  if (!late && !may_wait && !gate_->TryEnter(estimate)) return Outcome::kNotNow;
+  if (!late && may_wait && !Enter(estimate)) {
     turn.result = CUDA_ERROR_NOT_PERMITTED;  // The session ends.
-    return true;
+    return Outcome::kOver;
   }
-  return Give(turn, estimate, !late, late);
+  return Give(turn, estimate, !late, late) ? Outcome::kOver : Outcome::kMore;
 }
 
 bool Turns::Try(std::list<std::unique_ptr<Turn>>& turns) {
@@ -185,7 +250,12 @@ bool Turns::Try(std::list<std::unique_ptr<Turn>>& turns) {
     bool late = false;
     if (driver_->cuCtxSetCurrent(turn.timers->context()) == CUDA_SUCCESS) current_ = turn.timers->context();
     if (!MayRun(turn, &late)) continue;
-    const bool over = turn.pause != nullptr || Step(turn, late);
+    // The gate may stay shut until a part that is watched has ended; and if it does not, this thread must see to it.
+    const bool may_wait = std::none_of(turns.begin(), turns.end(),
+                                       [&](const auto& other) { return other != *at && other->watch.has_value(); });
+    const Outcome outcome = turn.pause != nullptr ? Outcome::kOver : Step(turn, late, may_wait);
+    if (outcome == Outcome::kNotNow) continue;
+    const bool over = outcome == Outcome::kOver;
     std::unique_ptr<Turn> taken = std::move(*at);
     turns.erase(at);
     if (!over) {
@@ -205,6 +275,22 @@ bool Turns::Try(std::list<std::unique_ptr<Turn>>& turns) {
   return false;
 }
 
+void Turns::Sleep(std::unique_lock<std::mutex>* lock, const std::list<std::unique_ptr<Turn>>& turns, uint64_t seen) {
+  const auto something = [&] { return stop_ || !added_.empty() || (!turns.empty() && units_over_ != seen); };
+  const auto any = [&](auto&& has) {
+    return std::any_of(turns.begin(), turns.end(), [&](const auto& turn) { return has(*turn); });
+  };
+  if (any([](const Turn& turn) { return !turn.before.empty(); })) {
+    changed_.wait_for(*lock, kLook, something);
+  } else if (any([](const Turn& turn) { return turn.pause != nullptr || turn.awaits_copy; })) {
+    changed_.wait_for(*lock, kPauseLook, something);
+  } else if (any([](const Turn& turn) { return turn.watch.has_value(); })) {
+    changed_.wait_for(*lock, PartWatch::kLook, something);
+  } else {
+    changed_.wait(*lock, something);
+  }
+}
+
 void Turns::Thread() {
   // What is done here is of no concern to a capture that is under way in the guest.
   if (driver_->cuThreadExchangeStreamCaptureMode != nullptr) {
@@ -216,20 +302,7 @@ void Turns::Thread() {
   for (;;) {
     {
       std::unique_lock<std::mutex> lock(mutex_);
-      const auto something = [&] { return stop_ || !added_.empty() || units_over_ != seen; };
-      if (turns.empty()) {
-        changed_.wait(lock, [&] { return stop_ || !added_.empty(); });
-      } else if (!something()) {
-        const bool looks =
-            std::any_of(turns.begin(), turns.end(), [](const auto& turn) { return !turn->before.empty(); });
-        const bool pauses = std::any_of(turns.begin(), turns.end(),
-                                        [](const auto& turn) { return turn->pause != nullptr || turn->awaits_copy; });
-        if (looks || pauses) {
-          changed_.wait_for(lock, looks ? kLook : kPauseLook, something);
-        } else {
-          changed_.wait(lock, something);
-        }
-      }
+      Sleep(&lock, turns, seen);
       if (stop_) return;
       seen = units_over_;
       turns.splice(turns.end(), added_);

@@ -6,7 +6,9 @@
 // one behind the other, and the driver keeps all order. When the last part is given to the driver the stream goes on.
 //
 // Of a kernel that was never measured one part is under way at a time: the first, as large as paper 004's formula says,
-// is measured before there is a second.
+// is measured before there is a second. Likewise of one none of whose parts has ended yet in this session: when that
+// one does not end, the rest of the launch is given to the device beside it, in a stream of its own, for which the
+// guest's then waits (server/worker/split_alarm.h).
 //
 // A unit is asked for only when it could run at once: one that was granted and then waited, for a host function or for
 // another stream, would keep the device from everybody. Whoever waits longer than kPatience for that is given to the
@@ -36,6 +38,7 @@
 #include <list>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <thread>
 #include <vector>
 
@@ -43,6 +46,7 @@
 #include "server/backends/cuda/part_sizes.h"
 #include "server/backends/cuda/sliced_kernels.h"
 #include "server/backends/cuda/units.h"
+#include "server/worker/split_alarm.h"
 #include "wire/frame.h"
 #include "wire/id.h"
 
@@ -56,6 +60,10 @@ struct Turn {
   std::shared_ptr<KernelFacts> kernel;
   std::shared_ptr<const SlicedKernel> sliced;  ///< Null: runs whole.
   uint64_t next_block = 0;                     ///< Of a sliced one.
+  /// Of the part under way, while it must be the only one: when the device begins it, and for how long it is waited
+  /// for.
+  std::shared_ptr<const PooledEvent> begun;
+  std::optional<PartWatch> watch;
   /// The copy that can run in parts is being made: it is not run before, or others would wait for all of it. It waits
   /// for kPatience at most.
   bool awaits_copy = false;
@@ -78,7 +86,7 @@ class Turns {
 
   /// All borrowed.
   Turns(const DriverTable* driver, LaunchGate* gate, Units* units, const PartSizes* sizes, SlicedKernels* sliced,
-        std::function<void()> wake);
+        SplitAlarms* alarms, std::function<void()> wake);
   ~Turns() { Stop(); }
   Turns(const Turns&) = delete;
   Turns& operator=(const Turns&) = delete;
@@ -102,12 +110,23 @@ class Turns {
 
  private:
   void Thread();
+  /// Waits for something to do; `seen`: units_over_ of last time. With the lock.
+  void Sleep(std::unique_lock<std::mutex>* lock, const std::list<std::unique_ptr<Turn>>& turns, uint64_t seen);
   /// True when something was done.
   bool Try(std::list<std::unique_ptr<Turn>>& turns);
   bool MayRun(Turn& turn, bool* late);
   /// True: there is nothing (more) to wait for.
   bool HasCopy(Turn& turn);
-  bool Step(Turn& turn, bool late);
+  enum class Outcome : uint8_t { kNotNow, kMore, kOver };
+  /// `may_wait`: for the gate; else it is kNotNow when that is shut.
+  Outcome Step(Turn& turn, bool late, bool may_wait);
+  /// Blocks of the next part.
+  uint64_t NextBlocks(const Turn& turn) const;
+  /// The part under way must end before there is another one.
+  bool IsOnlyPart(const Turn& turn) const;
+  bool IsStuck(Turn& turn);
+  /// Gives the device all that is left of it, beside the part that does not end. Always the last of it.
+  void GiveRest(Turn& turn);
   /// Passes the gate; false: the session ends.
   bool Enter(uint64_t estimate);
   /// The grant has ended: waits until its last unit has left the gate, early if its end can be foreseen.
@@ -118,6 +137,7 @@ class Turns {
   Units* const units_;
   const PartSizes* const sizes_;
   SlicedKernels* const sliced_;
+  SplitAlarms* const alarms_;
   const std::function<void()> wake_;
   std::atomic<uint64_t> owed_{0};
   std::atomic<uint32_t> waiting_{0};

@@ -8,19 +8,12 @@
 #include <utility>
 
 #include "server/worker/early_leave.h"
-#include "server/worker_settings.h"
 
 namespace hawser::server::cuda_backend {
 namespace {
 
 /// Looks before the thread sleeps in the driver: short work is over by then.
 constexpr int kLooks = 40;
-/// A part that takes so many times its estimate waits for something: for blocks that come only in a later part.
-constexpr uint64_t kAlarm = 20;
-/// So many times, one after the other: the device may have been busy otherwise, and a CPU that is one often is.
-constexpr uint32_t kAlarms = 3;
-/// Estimates below are too rough for that.
-constexpr uint64_t kRough = 100'000;
 /// How often at most the history is written.
 constexpr std::chrono::milliseconds kBetweenSaves{200};
 /// Longer estimates are no help, and sums of them would not fit into a time.
@@ -123,6 +116,24 @@ void Units::LeaveEarly() {
   gate_->LeaveEarly(unit->estimate);
 }
 
+void Units::Learn(const Unit& unit, uint64_t length) {
+  KernelFacts& kernel = *unit.kernel;
+  if (kernel.graph) {
+    kernel.last_ns.store(length, std::memory_order_relaxed);
+    return;
+  }
+  if (unit.blocks != 0) {
+    kernel.empty_ns.store(static_cast<float>(length) / static_cast<float>(unit.blocks));
+    return;
+  }
+  if (unit.part) {
+    alarms_->OnEnd(kernel.key, kernel.name, unit.expected, length);
+    // That it waited says nothing of its speed.
+    if (alarms_->IsRaised(kernel.key)) return;
+  }
+  history_->Learn(kernel.key, unit.threads, length);
+}
+
 void Units::Finish(Unit& unit) {
   CUresult result = CUDA_SUCCESS;
   for (int i = 0; i < kLooks; ++i) {
@@ -139,21 +150,7 @@ void Units::Finish(Unit& unit) {
   if (good && last_.timers == unit.timers) bill = std::min(length, ElapsedNs(*driver_, last_.end, unit.end));
   Leave(unit, bill);
   if (unit.late && owed_) owed_(bill);
-  if (unit.kernel != nullptr && length != 0) {
-    if (unit.kernel->graph) {
-      unit.kernel->last_ns.store(length, std::memory_order_relaxed);
-    } else if (unit.blocks != 0) {
-      unit.kernel->empty_ns.store(static_cast<float>(length) / static_cast<float>(unit.blocks));
-    } else {
-      history_->Learn(unit.kernel->key, unit.threads, length);
-    }
-    const bool alarming = unit.part && unit.estimate != 0 && length / kAlarm > std::max(unit.estimate, kRough);
-    if (!alarming) unit.kernel->alarms.store(0, std::memory_order_relaxed);
-    if (alarming && unit.kernel->alarms.fetch_add(1) + 1 >= kAlarms && !unit.kernel->whole.exchange(true)) {
-      log_("warning", "kernel '" + OneLine(unit.kernel->name.substr(0, 128)) +
-                          "' is split no more: parts of it took more than twenty times as long as they should");
-    }
-  }
+  if (unit.kernel != nullptr && length != 0) Learn(unit, length);
   if (good && unit.blocks == 0 && TraceRing::Wants(stats_->trace, TraceRingKind::kKernel)) {
     const std::string_view name = unit.kernel != nullptr ? std::string_view(unit.kernel->name) : "kernel";
     stats_->ring.Record(TraceRingKind::kKernel, unit.track, now - std::min(now, length), now, name);

@@ -30,6 +30,7 @@
 #include "server/backends/cuda/waits.h"
 #include "server/session_stats.h"
 #include "server/worker/launch_gate.h"
+#include "server/worker/split_alarm.h"
 
 namespace hawser::server::cuda_backend {
 
@@ -42,7 +43,8 @@ struct Unit {
   bool late = false;      ///< It ran without asking and is to be paid for.
   uint64_t threads = 0;   ///< That it runs.
   uint64_t blocks = 0;    ///< Only to be measured: blocks that end at once.
-  bool part = false;      ///< How long it takes is looked at.
+  bool part = false;      ///< Of a launch; how long it takes is looked at.
+  uint64_t expected = 0;  ///< Of a part: nanoseconds that it should take; 0: not known.
   std::shared_ptr<KernelFacts> kernel;
   uint32_t track = 0;                                ///< In the trace.
   std::shared_ptr<std::atomic<uint32_t>> under_way;  ///< One less when it is over; may be null.
@@ -58,8 +60,14 @@ class Units {
 
   /// All borrowed. `file`: where the history is kept; may be empty.
   Units(const DriverTable* driver, LaunchGate* gate, scheduler::KernelHistory* history, std::string file,
-        SessionStatsPage* stats, Log log)
-      : driver_(driver), gate_(gate), history_(history), file_(std::move(file)), stats_(stats), log_(std::move(log)) {}
+        SplitAlarms* alarms, SessionStatsPage* stats, Log log)
+      : driver_(driver),
+        gate_(gate),
+        history_(history),
+        file_(std::move(file)),
+        alarms_(alarms),
+        stats_(stats),
+        log_(std::move(log)) {}
   ~Units();
   Units(const Units&) = delete;
   Units& operator=(const Units&) = delete;
@@ -88,6 +96,8 @@ class Units {
  private:
   void Thread();
   void Finish(Unit& unit);
+  /// What its length says of its kernel.
+  void Learn(const Unit& unit, uint64_t length);
   /// The first of units_ has ended: it leaves the gate, unless it has left early; then that is made up for.
   void Leave(const Unit& unit, uint64_t bill);
   /// What is under way, if it is one unit only, has not left the gate, and its end can be foreseen. With the lock.
@@ -99,6 +109,7 @@ class Units {
   LaunchGate* const gate_;
   scheduler::KernelHistory* const history_;
   const std::string file_;
+  SplitAlarms* const alarms_;
   SessionStatsPage* const stats_;
   const Log log_;
   std::function<void()> over_;

@@ -105,8 +105,8 @@ void OpenClBackend::SetServices(const Services& services) {
   if (!problem.empty()) Log("error", problem);
   splitter_.reset();
   if (!split.splits && services_.launch_gate == nullptr) return;
-  splitter_ = std::make_unique<Splitter>(std::move(split), services_.launch_gate, services_.stats->findings,
-                                         *completions_, *user_events_, *kernel_trace_,
+  splitter_ = std::make_unique<Splitter>(std::move(split), services_.launch_gate, *services_.stats, *completions_,
+                                         *user_events_, *kernel_trace_,
                                          [this](std::string_view level, const std::string& text) { Log(level, text); });
 }
 

@@ -222,8 +222,8 @@ int32_t OpenClBackend::LaunchSplit(const opencl::Call& call, const opencl::Enque
   const bool idle = alone && (job->plan || queue->ahead != Ahead::kNothing) && IsComplete(queue->last);
   if (idle) queue->ahead = Ahead::kNothing;
   const bool ready_now = job->plan ? idle : alone && queue->ahead != Ahead::kUnknown;
-  const bool open =
-      ready_now && queue->ahead == Ahead::kNothing && !job->held && splitter_->gate().TryEnter(job->first_estimate);
+  const bool open = ready_now && queue->ahead == Ahead::kNothing && !job->held && splitter_->Trusts(*job) &&
+                    splitter_->gate().TryEnter(job->first_estimate);
   const bool has_ready = !open && !ready_now;
   if (!open || job->plan) Splitter::NoteHeld(*queue);
   if (has_ready || (open && job->plan)) {

@@ -31,9 +31,6 @@ constexpr uint64_t kCoresOfUnit = 64;
 constexpr uint32_t kMostTold = 64;
 // Taken for the length of launches of which nothing is known yet, so that not too many are under way.
 constexpr uint64_t kUnknownNs = 250'000;
-// How long a drain waits for queues that may be held up by the guest itself, and how often it looks.
-constexpr std::chrono::milliseconds kLongestDrain{100};
-constexpr std::chrono::microseconds kBetweenLooks{200};
 // How often at most the history is written.
 constexpr std::chrono::milliseconds kBetweenSaves{200};
 
@@ -53,13 +50,6 @@ std::string NameOf(cl_device_id device) {
   return all;
 }
 
-int32_t WaitFor(cl_event event) {
-  const cl_int status = clWaitForEvents(1, &event);
-  cl_int execution = CL_COMPLETE;
-  clGetEventInfo(event, CL_EVENT_COMMAND_EXECUTION_STATUS, sizeof(execution), &execution, nullptr);
-  return execution < 0 ? execution : status;
-}
-
 bool IsUniform(const LaunchShape& shape) {
   for (uint32_t d = 0; d < shape.dimensions; ++d) {
     if (shape.local[d] != 0 && shape.global[d] % shape.local[d] != 0) return false;
@@ -68,6 +58,13 @@ bool IsUniform(const LaunchShape& shape) {
 }
 
 }  // namespace
+
+int32_t WaitFor(cl_event event) {
+  const cl_int status = clWaitForEvents(1, &event);
+  cl_int execution = CL_COMPLETE;
+  clGetEventInfo(event, CL_EVENT_COMMAND_EXECUTION_STATUS, sizeof(execution), &execution, nullptr);
+  return execution < 0 ? execution : status;
+}
 
 uint64_t TimeOf(cl_event event) {
   cl_ulong start = 0, end = 0;
@@ -78,16 +75,17 @@ uint64_t TimeOf(cl_event event) {
   return end > start ? end - start : 0;
 }
 
-Splitter::Splitter(SplitSettings settings, LaunchGate* gate, DeviceFindings& findings, Completions& completions,
+Splitter::Splitter(SplitSettings settings, LaunchGate* gate, SessionStatsPage& stats, Completions& completions,
                    UserEvents& user_events, KernelTrace& trace, Log log)
     : settings_(std::move(settings)),
       gate_(gate != nullptr ? gate : &open_gate_),
       bounded_(gate_->OpenCapNs() != 0),
-      findings_(findings),
+      findings_(stats.findings),
       completions_(completions),
       user_events_(user_events),
       trace_(trace),
-      log_(std::move(log)) {
+      log_(std::move(log)),
+      alarms_(kOpenClSplit.variable, log_, &stats.split_alarms) {
   gate_->SetDrain([this] { Drain(); });
   gate_->SetClosed([this] { OnClosed(); });
   if (settings_.history.empty()) return;
@@ -211,6 +209,8 @@ std::shared_ptr<SplitJob> Splitter::Prepare(cl_kernel native, KernelSplit* split
     return as_it_is();
   }
 
+  if (alarms_.IsRaised(*job->key)) return as_it_is();
+
   LaunchShape shape = guest_shape;
   const uint64_t fewest = whole->total() / kMostParts;
   const uint64_t items = std::max(PartItems(job->key, job->device), fewest);
@@ -228,6 +228,7 @@ std::shared_ptr<SplitJob> Splitter::Prepare(cl_kernel native, KernelSplit* split
   job->first = job->plan->Next(items);
   if (job->plan->done()) return as_it_is();
   job->first_estimate = Estimate(job->key, job->first.items);
+  job->first_expected = Expected(job->key, job->first.items);
 
   cl_int status = CL_SUCCESS;
   if (queue->version < 21) return as_it_is();
@@ -239,6 +240,7 @@ std::shared_ptr<SplitJob> Splitter::Prepare(cl_kernel native, KernelSplit* split
         clCreateCommandQueueWithProperties(queue->context.get(), job->device, properties, &status));
     if (status != CL_SUCCESS) return as_it_is();
   }
+  job->name = split->name;
   Tell(split, job->carried ? "is split; it is given the launch's true geometry" : "is split");
   return job;
 }
@@ -311,11 +313,15 @@ void Splitter::Push(std::shared_ptr<SplitJob> job) {
 
 void Splitter::Leave(const SplitJob& job, cl_event event, uint64_t items, uint64_t estimate, bool good) {
   const uint64_t time = good ? TimeOf(event) : 0;
-  if (job.key) history_.Learn(*job.key, items, time);
+  if (job.plan) {
+    Judge(job, items, job.first_expected, time);
+  } else if (job.key) {
+    history_.Learn(*job.key, items, time);
+  }
   gate_->Leave(estimate, time);
 }
 
-void Splitter::Watch(Lane& lane, const SplitJob& job, cl_event event, uint64_t items, uint64_t estimate) {
+void Splitter::Watch(Lane& lane, SplitJob& job, cl_event event, uint64_t items, uint64_t estimate, bool entered) {
   auto part = std::make_unique<UnderWay>();
   part->owner = this;
   part->lane = &lane;
@@ -324,6 +330,8 @@ void Splitter::Watch(Lane& lane, const SplitJob& job, cl_event event, uint64_t i
   part->event = Handle<cl_event>::Share(event);
   part->items = items;
   part->estimate = estimate;
+  part->expected = entered ? Expected(job.key, items) : 0;
+  part->entered = entered;
   part->enqueued_at = Clock::now();
   const auto begins =
       lane.parts.empty() ? part->enqueued_at : std::max(part->enqueued_at, lane.parts.back()->ends_about);
@@ -340,10 +348,16 @@ void CL_CALLBACK Splitter::OnPartEnd(cl_event event, cl_int status, void* contex
   UnderWay& part = *static_cast<UnderWay*>(context);
   Splitter& splitter = *part.owner;
   const uint64_t time = status == CL_COMPLETE ? TimeOf(event) : 0;
-  if (part.key) splitter.history_.Learn(*part.key, part.items, time);
+  if (part.job != nullptr) {
+    splitter.Judge(*part.job, part.items, part.expected, time);
+  } else if (part.key) {
+    splitter.history_.Learn(*part.key, part.items, time);
+  }
   Lane& lane = *part.lane;
   const std::lock_guard<std::mutex> lock(lane.mutex);
-  if (part.left_early) {
+  if (!part.entered) {
+    part.job->owed += time;
+  } else if (part.left_early) {
     splitter.gate_->LeaveLate(part.estimate, time);
   } else {
     splitter.gate_->Leave(part.estimate, time);
@@ -457,12 +471,14 @@ void Splitter::RunJob(const std::shared_ptr<Lane>& shared, SplitJob& job) {
     while (lane.parts.size() > kWholeUnderWay) AwaitFirst(lane, nullptr, nullptr);
     return;
   }
+  const bool is_first = !lane.parts.empty() && lane.parts.back()->job == &job;
+  const bool is_stuck = is_first && !Trusts(job) && IsStuck(lane, *lane.parts.back(), job);
   while (!job.plan->done() && status == CL_SUCCESS) {
     uint64_t items = PartItems(job.key, job.device);
-    if (items == 0) items = job.plan->remaining();  // Alone by now.
+    if (items == 0 || alarms_.IsRaised(*job.key)) items = job.plan->remaining();  // Alone by now; or never again.
     items = std::max(items, job.plan->total() / kMostParts);
     const uint64_t estimate = Estimate(job.key, job.plan->NextItems(items));
-    if (!Enter(lane, job, estimate, &status)) {
+    if (!is_stuck && !Enter(lane, job, estimate, &status)) {
       if (status != CL_SUCCESS) break;
       status = CL_DEVICE_NOT_AVAILABLE;
       what = "the session ends; a part";
@@ -472,12 +488,12 @@ void Splitter::RunJob(const std::shared_ptr<Lane>& shared, SplitJob& job) {
     cl_event event = nullptr;
     status = EnqueuePart(job, part, job.kernel.get(), job.queue->parts.get(), 0, nullptr, &event);
     if (status != CL_SUCCESS) {
-      gate_->Leave(estimate, 0);
+      if (!is_stuck) gate_->Leave(estimate, 0);
       what = "a part";
       break;
     }
     clFlush(job.queue->parts.get());
-    Watch(lane, job, event, part.items, estimate);
+    Watch(lane, job, event, part.items, estimate, !is_stuck);
     if (trace_.Wanted()) [[unlikely]] {
       trace_.Watch(event, job.kernel.get(), job.queue_id.index());
     }
@@ -486,6 +502,7 @@ void Splitter::RunJob(const std::shared_ptr<Lane>& shared, SplitJob& job) {
   }
   while (!lane.parts.empty()) AwaitFirst(lane, &job, &status);
   if (job.end) Finish(job, status, what);
+  if (is_stuck) Pay(lane, job);
 }
 
 void Splitter::Finish(SplitJob& job, int32_t status, const char* what) {
@@ -507,80 +524,6 @@ void Splitter::Finish(SplitJob& job, int32_t status, const char* what) {
   job.samplers.clear();
   LetGo(job);
   user_events_.Set(job.end.get(), status == CL_SUCCESS ? CL_COMPLETE : status);
-}
-
-void Splitter::AddQueue(const std::shared_ptr<Queue>& queue) {
-  const std::lock_guard<std::mutex> lock(queues_mutex_);
-  std::erase_if(queues_, [](const std::weak_ptr<Queue>& one) { return one.expired(); });
-  queues_.push_back(queue);
-}
-
-void Splitter::Drain() {
-  std::vector<std::shared_ptr<Queue>> queues;
-  {
-    const std::lock_guard<std::mutex> lock(queues_mutex_);
-    for (const auto& one : queues_) {
-      if (auto queue = one.lock()) queues.push_back(std::move(queue));
-    }
-  }
-  // A marker on each queue first, so that all run while one is waited for.
-  std::vector<std::deque<Handle<cl_event>>> launches;
-  for (const auto& queue : queues) {
-    std::deque<Handle<cl_event>>& these = launches.emplace_back();
-    {
-      // What is held begins after this drain only: the marker goes before it, or is not needed.
-      const std::lock_guard<std::mutex> lock(queue->open_mutex);
-      these.swap(queue->open_launches);
-      cl_event marker = nullptr;
-      if (queue->open_end) {
-        these.push_back(Handle<cl_event>::Share(queue->open_end.get()));
-      } else if (clEnqueueMarkerWithWaitList(queue->native.get(), 0, nullptr, &marker) == CL_SUCCESS) {
-        these.emplace_back(marker);
-      }
-    }
-    clFlush(queue->native.get());
-  }
-  auto before = std::chrono::steady_clock::now();
-  auto deadline = before + kLongestDrain;
-  for (const std::deque<Handle<cl_event>>& these : launches) {
-    for (const Handle<cl_event>& event : these) {
-      if (!AwaitOpen(event.get(), &deadline)) break;
-      const auto now = std::chrono::steady_clock::now();
-      gate_->Charge(static_cast<uint64_t>(std::chrono::nanoseconds(now - before).count()));
-      before = now;
-    }
-  }
-}
-
-bool Splitter::AwaitOpen(cl_event event, Clock::time_point* deadline) {
-  // Commands behind an event that the guest has not set are not on the device, and may never be.
-  while (user_events_.AnyUnset() && !stopping_) {
-    cl_int execution = CL_QUEUED;
-    clGetEventInfo(event, CL_EVENT_COMMAND_EXECUTION_STATUS, sizeof(execution), &execution, nullptr);
-    const auto now = Clock::now();
-    // While something goes on this goes on: the events may be of launches that are held.
-    if (execution <= CL_RUNNING) *deadline = now + kLongestDrain;
-    if (execution <= CL_COMPLETE) return true;
-    if (now >= *deadline) return false;
-    std::this_thread::sleep_for(kBetweenLooks);
-  }
-  if (stopping_) return false;
-  (void)WaitFor(event);
-  return true;
-}
-
-void Splitter::KeepOpen(Queue& queue, cl_event event) {
-  // Beyond as many only the last counts.
-  constexpr size_t kMost = 4096;
-  const std::lock_guard<std::mutex> lock(queue.open_mutex);
-  for (int i = 0; i < 2 && !queue.open_launches.empty(); ++i) {
-    cl_int execution = CL_QUEUED;
-    clGetEventInfo(queue.open_launches.front().get(), CL_EVENT_COMMAND_EXECUTION_STATUS, sizeof(execution), &execution,
-                   nullptr);
-    if (execution > CL_COMPLETE) break;
-    queue.open_launches.pop_front();
-  }
-  if (queue.open_launches.size() < kMost) queue.open_launches.push_back(Handle<cl_event>::Share(event));
 }
 
 void Splitter::SaveHistory() {

@@ -15,6 +15,10 @@
 // (grant). When R is complete the lane asks the gate and sets G: who passes the gate can run at once. Launches that run
 // whole take the same way, without an end: their one part is the launch.
 //
+// Of a kernel none of whose parts has ended yet, the first part always waits for a lane, which goes on when that part
+// has ended. When it does not end, the lane enqueues all the rest at once, unasked, so that both run where the device
+// can (server/worker/split_alarm.h): the first part is on the guest's queue, the rest on the one beside it.
+//
 // A lane uses a clone of the kernel, made by the executor at the launch, because the guest may set arguments anew at
 // once; and it holds what the arguments name, because the guest may release that at once. Without clones (devices
 // before OpenCL 2.1) nothing is split.
@@ -56,8 +60,10 @@
 #include "server/backends/opencl/slicing/slice_plan.h"
 #include "server/backends/opencl/user_events.h"
 #include "server/device_findings.h"
+#include "server/session_stats.h"
 #include "server/worker/launch_gate.h"
 #include "server/worker/open_flight.h"
+#include "server/worker/split_alarm.h"
 #include "server/worker/split_settings.h"
 
 namespace hawser::server::ocl {
@@ -66,6 +72,8 @@ class Splitter;
 
 /// Nanoseconds on the device; 0 when that is not known.
 uint64_t TimeOf(cl_event event);
+/// How it ended: CL_SUCCESS, or an error.
+int32_t WaitFor(cl_event event);
 
 /// What is known of a program once it is built. Never changes; shared by the program and its kernels.
 struct ProgramSplit {
@@ -105,8 +113,10 @@ struct SplitJob {
   std::optional<scheduler::KernelKey> key;
   slicing::SlicePart first;  ///< Its `items` also when it runs whole.
   uint64_t first_estimate = 0;
-  bool held = false;        ///< Nobody else wants the device; the queue is too far ahead of it.
-  Handle<cl_event> resume;  ///< Then the lane waits for this first; or null.
+  uint64_t first_expected = 0;  ///< The same where it is judged by that, else 0.
+  std::string name;             ///< Of the kernel, where there is a plan.
+  bool held = false;            ///< Nobody else wants the device; the queue is too far ahead of it.
+  Handle<cl_event> resume;      ///< Then the lane waits for this first; or null.
 
   Handle<cl_kernel> kernel;  ///< A clone.
   std::vector<Handle<cl_mem>> memory;
@@ -122,6 +132,7 @@ struct SplitJob {
 
   int32_t start = 0;      ///< How what the lane waited for ended.
   Handle<cl_event> last;  ///< The last part's.
+  uint64_t owed = 0;      ///< Nanoseconds of the device's that nobody was asked for; under the lane's mutex.
   std::atomic<int32_t> error{0};
 };
 
@@ -129,8 +140,8 @@ class Splitter {
  public:
   using Log = std::function<void(std::string_view level, const std::string& text)>;
 
-  /// `gate` may be null: open. All borrowed; `findings` is the session's, and where what is found out here goes.
-  Splitter(SplitSettings settings, LaunchGate* gate, DeviceFindings& findings, Completions& completions,
+  /// `gate` may be null: open. All borrowed; what is found out here goes to the findings of `stats`.
+  Splitter(SplitSettings settings, LaunchGate* gate, SessionStatsPage& stats, Completions& completions,
            UserEvents& user_events, KernelTrace& trace, Log log);
   /// After Stop() has given true.
   ~Splitter();
@@ -185,6 +196,8 @@ class Splitter {
   /// Enqueues a part, also the first, of a job with a plan.
   static cl_int EnqueuePart(const SplitJob& job, const slicing::SlicePart& part, cl_kernel kernel,
                             cl_command_queue queue, cl_uint count, const cl_event* wait_list, cl_event* event);
+  /// False: the first part of the job must be alone, with a lane to watch it.
+  bool Trusts(const SplitJob& job) const { return !job.plan || !job.key || alarms_.IsTrusted(*job.key); }
   /// A job whose start is complete already.
   void Start(std::shared_ptr<SplitJob> job) { Push(std::move(job)); }
 
@@ -217,11 +230,13 @@ class Splitter {
   struct UnderWay {
     Splitter* owner = nullptr;
     Lane* lane = nullptr;
-    const SplitJob* job = nullptr;  ///< Whose part it is; null: a launch that runs whole, whose job may be gone.
+    SplitJob* job = nullptr;  ///< Whose part it is; null: a launch that runs whole, whose job may be gone.
     std::optional<scheduler::KernelKey> key;
     Handle<cl_event> event;
     uint64_t items = 0;
     uint64_t estimate = 0;
+    uint64_t expected = 0;  ///< The same where it is judged by that, else 0.
+    bool entered = true;    ///< The gate is to be left; else the time is owed.
     Clock::time_point enqueued_at;
     Clock::time_point ends_about;
     Clock::time_point ended_at;
@@ -240,14 +255,22 @@ class Splitter {
   /// Passes the gate. What is under way leaves it before this waits. False: the splitter stops, or `*status` is an
   /// error.
   bool Enter(Lane& lane, SplitJob& job, uint64_t estimate, int32_t* status);
-  /// A command that has passed the gate and is enqueued; `event` is its.
-  void Watch(Lane& lane, const SplitJob& job, cl_event event, uint64_t items, uint64_t estimate);
+  /// A command that is enqueued; `event` is its. `entered`: it has passed the gate.
+  void Watch(Lane& lane, SplitJob& job, cl_event event, uint64_t items, uint64_t estimate, bool entered = true);
   static void CL_CALLBACK OnPartEnd(cl_event event, cl_int status, void* part);
   /// Waits until this part has ended, or has left early because it is the last of a grant. Whether it has ended.
   bool AwaitLeft(Lane& lane, UnderWay& part);
   /// Waits until the first of what is under way has ended, and takes it away. If it is the job's and failed that is in
   /// `*status`, unless that is an error already.
   static void AwaitFirst(Lane& lane, SplitJob* job, int32_t* status);
+  /// Waits for the first part, which must be alone. True: it does not end, and the rest must not wait for it.
+  bool IsStuck(Lane& lane, UnderWay& part, const SplitJob& job);
+  /// How long so many work-items should take, where they are judged by that; else 0.
+  uint64_t Expected(const std::optional<scheduler::KernelKey>& key, uint64_t items);
+  /// What the length of a part says of its kernel.
+  void Judge(const SplitJob& job, uint64_t items, uint64_t expected, uint64_t time);
+  /// Pays for what ran unasked.
+  void Pay(Lane& lane, SplitJob& job);
   void Finish(SplitJob& job, int32_t status, const char* what);
   static constexpr uint32_t kOpenStride = 16;
   static constexpr double kTinyNs = 50'000;
@@ -294,6 +317,7 @@ class Splitter {
   KernelTrace& trace_;
   const Log log_;
   scheduler::KernelHistory history_;
+  SplitAlarms alarms_;
   std::mutex save_mutex_;
   std::atomic<bool> stopping_{false};
   uint32_t told_ = 0;  ///< The executor's.

@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // Launches behind a gate, and what waits behind them.
 #include <gtest/gtest.h>
+#include <stdlib.h>
 
 #include <atomic>
 #include <condition_variable>
+#include <filesystem>
 #include <mutex>
 #include <thread>
 #include <vector>
@@ -23,9 +25,10 @@ class TestGate final : public LaunchGate {
   uint64_t OpenCapNs() const override { return 10'000'000; }
   uint64_t UnitNs() const override { return alone ? 0 : 1'000'000; }
   uint32_t Tenants() const override { return 2; }
-  bool TryEnter(uint64_t) override {
+  bool TryEnter(uint64_t estimated_ns) override {
     const std::lock_guard<std::mutex> lock(mutex_);
     ++asked;
+    estimates.push_back(estimated_ns);
     if (shut_) return false;
     ++entered;
     return true;
@@ -53,6 +56,7 @@ class TestGate final : public LaunchGate {
   std::atomic<bool> alone{false};
   std::atomic<int> asked{0}, entered{0}, left{0}, charged{0};
   std::function<void()> drain;
+  std::vector<uint64_t> estimates;  ///< Of who asked without waiting; to be read when they have left.
 
  private:
   std::mutex mutex_;
@@ -463,6 +467,41 @@ TEST_F(CudaGated, ASessionEndsWhileALaunchWaits) {
   Add(a, 3, one);
   StartRead(a, one);
   // The fixture's end must not wait for the gate.
+}
+
+TEST(CudaHistory, SpeedsAreKeptFromRunToRun) {
+  char folder[] = "/tmp/hawser-split-XXXXXX";
+  ASSERT_NE(::mkdtemp(folder), nullptr);
+  const std::string file = std::string(folder) + "/history";
+  ::setenv("HAWSER_CUDA_SPLIT_HISTORY", file.c_str(), 1);
+  std::vector<uint64_t> first_estimates;
+  for (int run = 0; run < 2; ++run) {
+    TestGate gate;
+    Session::Options options;
+    options.gate = &gate;
+    options.adjust = [](DriverTable* driver) {
+      driver->cuEventElapsedTime = [](float* milliseconds, CUevent, CUevent) {
+        *milliseconds = 5;
+        return CUDA_SUCCESS;
+      };
+    };
+    Session session(options);
+    const wire::Id context = session.NewContext();
+    const wire::Id add = session.NewFunction(session.NewModule(context), "add");
+    const AddParameters parameters{session.NewMemory(context, 64), 4, 1};
+    EXPECT_EQ(session.Launch(context, session.NewStream(context), add, parameters.bytes()), 0);
+    EXPECT_EQ(session.Synchronize(context), 0);
+    const auto give_up = std::chrono::steady_clock::now() + kPatience;
+    while (gate.left == 0 && std::chrono::steady_clock::now() < give_up) std::this_thread::yield();
+    ASSERT_EQ(gate.left, 1);
+    first_estimates.push_back(gate.estimates.at(0));
+  }
+  ::unsetenv("HAWSER_CUDA_SPLIT_HISTORY");
+  EXPECT_EQ(first_estimates, (std::vector<uint64_t>{0, 5'000'000}));
+  scheduler::KernelHistory history;
+  EXPECT_TRUE(history.Load(file).ok());
+  EXPECT_EQ(history.size(), 1u);
+  std::filesystem::remove_all(folder);
 }
 
 }  // namespace

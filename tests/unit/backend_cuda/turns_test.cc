@@ -38,13 +38,30 @@ std::atomic<int> launches{0};
 std::atomic<unsigned> last_blocks{0};       ///< Of the latest launch, in the first axis.
 std::latch* loading = nullptr;              ///< Loading a module waits for it.
 std::counting_semaphore<>* ends = nullptr;  ///< Units that may end, where a test says that.
+std::atomic<CUevent> begun{nullptr};        ///< The first event that was recorded.
+std::atomic<CUstream> last_stream{nullptr}, last_waiting{nullptr};
 DriverTable fake_table;
 
-CUresult CountLaunch(CUfunction, unsigned blocks, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, CUstream,
-                     void**, void**) {
+CUresult CountLaunch(CUfunction, unsigned blocks, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned,
+                     CUstream stream, void**, void**) {
   last_blocks = blocks;
+  last_stream = stream;
   ++launches;
   return CUDA_SUCCESS;
+}
+
+CUresult RecordAndRemember(CUevent event, CUstream stream) {
+  CUevent none = nullptr;
+  (void)begun.compare_exchange_strong(none, event);
+  return fake_table.cuEventRecord(event, stream);
+}
+
+/// As of a part that the device has begun.
+CUresult HasOnlyBegun(CUevent event) { return event == begun ? CUDA_SUCCESS : CUDA_ERROR_NOT_READY; }
+
+CUresult RememberWaiting(CUstream stream, CUevent event, unsigned flags) {
+  last_waiting = stream;
+  return fake_table.cuStreamWaitEvent(stream, event, flags);
 }
 
 CUresult HasNotEnded(CUevent) { return CUDA_ERROR_NOT_READY; }
@@ -56,6 +73,11 @@ CUresult AwaitEnd(CUevent) {
 
 CUresult TakesAMicrosecond(float* milliseconds, CUevent, CUevent) {
   *milliseconds = 0.001f;
+  return CUDA_SUCCESS;
+}
+
+CUresult TakesASecond(float* milliseconds, CUevent, CUevent) {
+  *milliseconds = 1000;
   return CUDA_SUCCESS;
 }
 
@@ -146,7 +168,16 @@ class TurnsTest : public testing::Test {
         /*in_fatbin=*/false);
     kernel_->code = code;
     sharing_ = std::make_unique<Sharing>(
-        &table_, &gate_, &settings_, 128, &stats_, [](std::string_view, const std::string&) {}, [] {});
+        &table_, &gate_, &settings_, 128, &stats_,
+        [this](std::string_view level, const std::string& text) {
+          const std::lock_guard<std::mutex> lock(log_mutex_);
+          log_ += std::string(level) + " " + text + "\n";
+        },
+        [] {});
+  }
+  std::string log() {
+    const std::lock_guard<std::mutex> lock(log_mutex_);
+    return log_;
   }
 
   void TearDown() override { ends_.release(kEnough); }
@@ -177,6 +208,8 @@ class TurnsTest : public testing::Test {
 
   std::latch loaded_{1};               // The builder's thread may look at it until it is joined.
   std::counting_semaphore<> ends_{0};  // Likewise the units'.
+  std::mutex log_mutex_;
+  std::string log_;
   FakeDriver driver_;
   DriverTable table_ = driver_.table();
   CUcontext context_ = nullptr;
@@ -240,6 +273,71 @@ TEST_F(TurnsTest, TheFirstPartOfAnUnknownKernelIsMeasuredBeforeTheSecond) {
   EXPECT_NE(AwaitOver()[0]->sliced, nullptr);
   EXPECT_EQ(launches, 3);
   EXPECT_EQ(last_blocks, kBlocks - 1) << "as many as a unit has room for";
+}
+
+TEST_F(TurnsTest, WhenTheFirstPartDoesNotEndTheRestRunsBesideIt) {
+  HoldUnits();
+  begun = nullptr;
+  last_waiting = nullptr;
+  table_.cuEventRecord = RecordAndRemember;
+  table_.cuEventQuery = HasOnlyBegun;
+  table_.cuStreamWaitEvent = RememberWaiting;
+  CUstream own = nullptr;
+  ASSERT_EQ(table_.cuStreamCreateWithPriority(&own, 0, 0), CUDA_SUCCESS);
+  stream_->owned = OwnedStream(&table_, own);
+  loaded_.count_down();
+  auto turn = NewTurn();
+  turn->sliced = sharing_->sliced.Find(kernel_, context_, /*wait=*/true);
+  ASSERT_NE(turn->sliced, nullptr);
+  sharing_->turns.Add(std::move(turn));
+  EXPECT_EQ(AwaitOver()[0]->result, CUDA_SUCCESS);
+  EXPECT_EQ(launches, 2);
+  EXPECT_EQ(last_blocks, kBlocks - 1) << "all that was left";
+  EXPECT_NE(last_stream, own) << "behind the first part it would never begin";
+  EXPECT_EQ(last_waiting, own) << "what comes next in the guest's stream comes behind both";
+  EXPECT_TRUE(sharing_->alarms.IsRaised(kernel_->key));
+  EXPECT_EQ(stats_.split_alarms, 1u);
+  EXPECT_THAT(log(), testing::HasSubstr("warning kernel 'add' is split no more: a part of it did not end"));
+  ends_.release(kEnough);
+  gate_.Await(1);  // The part leaves all the same.
+}
+
+TEST_F(TurnsTest, WhileAPartIsWatchedNobodyWaitsInTheGate) {
+  HoldUnits();
+  begun = nullptr;
+  table_.cuEventRecord = RecordAndRemember;
+  table_.cuEventQuery = HasOnlyBegun;
+  loaded_.count_down();
+  gate_.units = 1;
+  auto turn = NewTurn();
+  turn->sliced = sharing_->sliced.Find(kernel_, context_, /*wait=*/true);
+  sharing_->turns.Add(std::move(turn));
+  while (launches == 0) std::this_thread::yield();
+  sharing_->turns.Add(NewTurn());  // The gate is shut for it: the grant has ended.
+  std::vector<std::unique_ptr<Turn>> over = AwaitOver();
+  if (over.size() == 1) over.push_back(std::move(AwaitOver()[0]));
+  EXPECT_NE(over[0]->sliced, nullptr) << "the one that is stuck goes on first";
+  EXPECT_EQ(over[1]->sliced, nullptr);
+  EXPECT_EQ(launches, 3);
+}
+
+TEST_F(TurnsTest, PartsThatTakeFarTooLongEndTheSplitting) {
+  settings_.size = 0;
+  HoldUnits();
+  table_.cuEventElapsedTime = TakesASecond;
+  loaded_.count_down();
+  // A block should take a microsecond, and a unit holds a thousand.
+  auto turn = NewTurn();
+  turn->launch.grid = {100'000, 1, 1};
+  turn->launch.block = {64, 1, 1};
+  sharing_->history.Learn(kernel_->key, 64, 1000);
+  turn->sliced = sharing_->sliced.Find(kernel_, context_, /*wait=*/true);
+  ASSERT_NE(turn->sliced, nullptr);
+  ends_.release(kEnough);
+  sharing_->turns.Add(std::move(turn));
+  EXPECT_EQ(AwaitOver()[0]->result, CUDA_SUCCESS);
+  EXPECT_EQ(launches, 4) << "three parts, then the rest";
+  EXPECT_THAT(log(), testing::HasSubstr("is split no more: its parts took more than twenty times"));
 }
 
 /// The grant ends with the first units, which run until the test ends them.

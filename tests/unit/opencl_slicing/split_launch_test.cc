@@ -5,7 +5,9 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cstring>
 #include <filesystem>
+#include <thread>
 
 #include "scheduler/core/kernel_history.h"
 #include "server/worker/launch_gate.h"
@@ -110,6 +112,20 @@ constexpr std::string_view kSource = R"(
 kernel void add(global int* a, int value) { a[get_global_id(0)] += value; }
 kernel void sum(global int* a, global int* b) { b[get_global_id(0)] += a[get_global_id(0)] * 2; }
 kernel void spin(global int* a) { while (atomic_add(a, 0) < 0) ; }
+kernel void later(global int* flag, global int* out) {  // The first group waits for the second, by plain loads.
+  size_t at = get_global_id(0);
+  int tries = 0;
+  if (at >= 64) *flag = 7;
+  do {
+    out[at] = ++tries;
+  } while (*flag == 0);
+  out[at] = *flag;
+}
+kernel void slow(global int* a) {
+  uint x = get_global_id(0) + 1;
+  for (int i = 0; i < 1000000; ++i) x = (x ^ x << 13) * 0x2c1b3c6du ^ x >> 7;
+  a[get_global_id(0)] = x | 1;
+}
 kernel void bound(global int* a, read_only image2d_t picture, sampler_t how) {
   a[get_global_id(0)] = read_imagei(picture, how, (int2)(0, 0)).x;
 }
@@ -135,6 +151,22 @@ class SplitLaunch : public testing::Test {
     EXPECT_EQ(session.SetBuffer(kernel, 0, buffer), CL_SUCCESS);
     EXPECT_EQ(session.SetValue(kernel, 1, value), CL_SUCCESS);
     return kernel;
+  }
+  /// In work-groups of 64.
+  static int32_t LaunchGroups(Session& session, Id queue, Id kernel, uint64_t count, Id event = {}) {
+    opencl::EnqueueNDRangeKernel launch;
+    launch.queue = queue;
+    launch.kernel = kernel;
+    launch.work_dim = 1;
+    const uint64_t local = 64;
+    launch.global = wire::ArrayView<uint64_t>(&count, 1);
+    launch.local = wire::ArrayView<uint64_t>(&local, 1);
+    launch.event = event;
+    return session.Do(launch);
+  }
+  static bool HasLog(Session& session, const std::string& begin) {
+    const std::vector<std::string> log = session.Log();
+    return std::any_of(log.begin(), log.end(), [&](const std::string& line) { return line.rfind(begin, 0) == 0; });
   }
   static Id NewEvent(Session& session) { return session.NewId(opencl::Handle::kEvent); }
 
@@ -380,6 +412,65 @@ TEST_F(SplitLaunch, KernelsThatMustNotBeSplitRunWhole) {
   EXPECT_TRUE(std::any_of(log.begin(), log.end(), [](const std::string& line) {
     return line == "info kernel 'spin' runs whole: it may wait for another work-group";
   }));
+}
+
+// By a part that does not end, although nothing in its text said so.
+TEST_F(SplitLaunch, WhenTheFirstPartDoesNotEndTheRestRunsBesideIt) {
+  if (std::thread::hardware_concurrency() < 2) GTEST_SKIP() << "no room for two work-groups at once";
+  constexpr size_t kBoth = 128;
+  TestGate gate;
+  auto session = NewSession(&gate, "items=64");
+  const Id queue = session->Queue(), flag = session->BufferOf(std::vector<int>(1, 0)),
+           out = session->BufferOf(std::vector<int>(kBoth, 0));
+  const Id kernel = session->Kernel(program_, "later"), event = NewEvent(*session);
+  session->SetBuffer(kernel, 0, flag);
+  session->SetBuffer(kernel, 1, out);
+  ASSERT_EQ(LaunchGroups(*session, queue, kernel, kBoth, event), CL_SUCCESS);
+  EXPECT_EQ(session->AwaitEvent(event)->message.status, CL_COMPLETE);
+  EXPECT_EQ(session->ReadAs<int>(queue, out, kBoth), std::vector<int>(kBoth, 7));
+  EXPECT_TRUE(HasLog(*session, "warning kernel 'later' is split no more: a part of it did not end"));
+  EXPECT_EQ(session->stats().split_alarms, 1u);
+  ASSERT_TRUE(gate.AwaitLeft(2));
+  EXPECT_EQ(gate.entered(), 2) << "for the first part, and then to pay for the rest";
+  // From here on it runs whole; and where the settings say how large parts are that needs no asking.
+  ASSERT_EQ(LaunchGroups(*session, queue, kernel, kBoth), CL_SUCCESS);
+  EXPECT_EQ(session->Finish(queue), CL_SUCCESS);
+  EXPECT_EQ(gate.entered(), 2);
+}
+
+TEST_F(SplitLaunch, PartsThatTakeFarTooLongEndTheSplitting) {
+  char folder[] = "/tmp/hawser-split-XXXXXX";
+  ASSERT_NE(::mkdtemp(folder), nullptr);
+  const std::string file = std::string(folder) + "/history";
+  ::setenv("HAWSER_OPENCL_SPLIT_HISTORY", file.c_str(), 1);
+  // Who was there before says that it runs 64 work-items in a nanosecond.
+  scheduler::KernelHistory told;
+  for (int run = 0; run < 2; ++run) {
+    TestGate gate(run == 0 ? LaunchGate::kWhole : 1);
+    auto session = NewSession(&gate, "gate");
+    const Id queue = session->Queue(), a = session->BufferOf(std::vector<int>(kCount, 0));
+    const Id kernel = session->Kernel(program_, "slow"), event = NewEvent(*session);
+    session->SetBuffer(kernel, 0, a);
+    ASSERT_EQ(LaunchGroups(*session, queue, kernel, kCount, event), CL_SUCCESS);
+    ASSERT_EQ(session->AwaitEvent(event)->message.status, CL_COMPLETE);
+    const bool raised =
+        HasLog(*session, "warning kernel 'slow' is split no more: its parts took more than twenty times");
+    EXPECT_EQ(raised, run == 1);
+    EXPECT_LT(gate.entered(), 16);  // Of 64 work-items each.
+    session->EndBackend();
+    if (run == 1) break;
+    EXPECT_EQ(gate.entered(), 1);
+    scheduler::KernelHistory learnt;
+    ASSERT_TRUE(learnt.Load(file).ok());
+    scheduler::KernelKey key;
+    const std::string encoded = learnt.Encode();
+    const size_t head = encoded.find('\n') + 1 + sizeof(uint32_t);
+    ASSERT_GE(encoded.size(), head + sizeof(key));
+    std::memcpy(key.bytes.data(), encoded.data() + head, sizeof(key));
+    told.Learn(key, 64, 1);
+    ASSERT_TRUE(told.Save(file).ok());
+  }
+  std::filesystem::remove_all(folder);
 }
 
 TEST_F(SplitLaunch, ASessionMayEndInTheMiddle) {
