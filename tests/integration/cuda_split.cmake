@@ -20,9 +20,11 @@ foreach(program ${programs})
   endforeach()
 endforeach()
 
-# Programs of nvcc's; some are others' tests, in parts.
+# Programs of nvcc's: all of the tests' and examples', in parts. Launches of one block (asserts, conditionals) and those
+# that graphs make stay whole: of these it is seen that the gate and what waits behind it change nothing.
 set(examples vector_add mandelbrot pipeline driver_api)
-set(runtime boxes device faults graphs launches streams symbols textures managed rdc streams_per_thread)
+set(runtime asserts boxes conditionals device faults graphs launches managed rdc sharing streams streams_per_thread
+    symbols symbols_fixed textures)
 if(HAWSER_NVCC_LEFT_OUT)
   set(names cuda_split_same_shm cuda_split_same_tcp)
   foreach(name ${examples})
@@ -40,7 +42,7 @@ foreach(transport shm tcp)
     COMMAND ${HAWSER_PYTHON} ${CMAKE_CURRENT_SOURCE_DIR}/cuda_split_same.py --build ${PROJECT_BINARY_DIR}
             --transport ${transport} --settings off gate gate,refuse=2 gate,refuse=2,cores=1 blocks=1 blocks=3 blocks=7,refuse=3
             --split places --split matmul --split stride --split histogram --split last_done --split greatest
-            --split reversed --split guarded --whole counted --whole timed
+            --split reversed --split guarded --whole counted --whole timed --never together --alarm later
             -- ${CMAKE_CURRENT_BINARY_DIR}/cuda_split_kernels)
   set_tests_properties(cuda_split_same_${transport} PROPERTIES LABELS integration TIMEOUT ${HAWSER_TIME_LIMIT} SKIP_RETURN_CODE 77
     ENVIRONMENT "${HAWSER_TEST_ENVIRONMENT}")

@@ -58,7 +58,8 @@ __global__ void places(uint32_t* out) {
 /// Shared memory, barriers, two dimensions, a parameter that is not aligned to 8.
 __global__ void matmul(const float* a, const float* b, float* c, int n) {
   __shared__ float x[8][8], y[8][8];
-  const int row = static_cast<int>(blockIdx.y * 8 + threadIdx.y), column = static_cast<int>(blockIdx.x * 8 + threadIdx.x);
+  const int row = static_cast<int>(blockIdx.y * 8 + threadIdx.y),
+            column = static_cast<int>(blockIdx.x * 8 + threadIdx.x);
   float sum = 0;
   for (int k = 0; k < n; k += 8) {
     x[threadIdx.y][threadIdx.x] = a[row * n + k + threadIdx.x];
@@ -139,6 +140,23 @@ __global__ void all_meet(uint32_t* met, uint32_t* out) {
   __syncthreads();
   out[blockIdx.x * blockDim.x + threadIdx.x] = *met;
 }
+
+/// All blocks wait for the last one, and by plain loads, of which no detector knows that: tries may be flag, as far as
+/// the compiler can tell. Whole, such a launch ends where all of its blocks run at once.
+__global__ void later(uint32_t* flag, uint32_t* tries, uint32_t* out) {
+  if (threadIdx.x == 0) {
+    if (blockIdx.x == gridDim.x - 1) *flag = 7;
+    uint32_t count = 0;
+    do {
+      tries[blockIdx.x] = ++count;
+    } while (*flag == 0);
+  }
+  __syncthreads();
+  out[blockIdx.x * blockDim.x + threadIdx.x] += *flag + blockIdx.x;
+}
+
+/// Nothing in it says so, but it is launched for all blocks at once.
+__global__ void together(uint32_t* out) { out[blockIdx.x * blockDim.x + threadIdx.x] = blockIdx.x * 5 + threadIdx.x; }
 
 int main() {
   {
@@ -223,6 +241,21 @@ int main() {
     Buffer<uint32_t> met(1), out(2 * 32);
     all_meet<<<2, 32>>>(met.get(), out.get());
     out.Tell("all_meet");
+  }
+  {
+    Buffer<uint32_t> flag(1), tries(12), out(12 * 8);
+    for (int i = 0; i < 3; ++i) {
+      later<<<12, 8>>>(flag.get(), tries.get(), out.get());
+      CHECK(cudaMemset(flag.get(), 0, sizeof(uint32_t)));
+    }
+    out.Tell("later");
+  }
+  {
+    Buffer<uint32_t> out(12 * 8);
+    uint32_t* to = out.get();
+    void* arguments[] = {&to};
+    CHECK(cudaLaunchCooperativeKernel(together, dim3(12), dim3(8), arguments, 0, nullptr));
+    out.Tell("together");
   }
   CHECK(cudaDeviceSynchronize());
   return 0;

@@ -4,11 +4,12 @@
 parts or whose gate refuses, and compares what it prints.
 
     cuda_split_same.py --build DIR --transport shm --settings off blocks=1 gate,refuse=2,cores=1
-                       [--split NAME]... [--whole NAME]... -- program args...
+                       [--split NAME]... [--whole NAME]... [--never NAME]... [--alarm NAME]... -- program args...
 
 --settings: values of HAWSER_CUDA_SPLIT. --split and --whole: kernels that the server's log must name as split, and as
 run whole, with settings that name blocks, so that the test fails when nothing is split at all; and with settings that
-name cores, so that it fails when kernels that were never measured are not. Exit status 0 when all is the same, 77 when
+name cores, so that it fails when kernels that were never measured are not. --never: kernels that are launched in a way
+that nobody even thinks of splitting. --alarm: kernels that are split and must not be, which only the alarm shows. Exit status 0 when all is the same, 77 when
 a piece is not built here.
 """
 import argparse
@@ -28,6 +29,8 @@ def main():
     parser.add_argument("--settings", nargs="+", required=True)
     parser.add_argument("--split", action="append", default=[])
     parser.add_argument("--whole", action="append", default=[])
+    parser.add_argument("--never", action="append", default=[])
+    parser.add_argument("--alarm", action="append", default=[])
     parser.add_argument("command", nargs=argparse.REMAINDER)
     args = parser.parse_args()
     build = args.build.resolve()
@@ -59,9 +62,11 @@ def main():
         if setting.startswith("blocks") or "cores=" in setting:
             # The compiler's names: _Z6placesPj
             kernels = [line.split("kernel '")[1] for line in log.splitlines() if "kernel '" in line]
-            for names, how in ((args.split, "is split"), (args.whole, "runs whole")):
+            for names, how in ((args.split, "is split"), (args.whole, "runs whole"), (args.alarm, "is split no more")):
                 absent += [f"{name} {how}" for name in names
                            if not any(f"{len(name)}{name}" in each and how in each for each in kernels)]
+            absent += [f"nothing of {name}" for name in args.never
+                       if any(f"{len(name)}{name}" in each and "is split" in each for each in kernels)]
         if remote.returncode != 0 or remote.stdout != local.stdout or absent or not clean:
             good = False
             print(f"{setting}: exit status {remote.returncode}; clean: {clean}; not in the server's log: {absent}\n{log}")

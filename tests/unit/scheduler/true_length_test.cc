@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // What cannot be split runs whole: its tenant is charged the device time that it took, and the policy sees that.
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <atomic>
@@ -12,6 +13,9 @@
 
 namespace hawser::scheduler {
 namespace {
+
+using testing::ElementsAre;
+using testing::Pair;
 
 constexpr uint64_t kEstimate = 500'000, kTrue = 80'000'000;
 
@@ -117,6 +121,20 @@ class TrueLength : public ::testing::Test {
   Worker long_, other_;
 };
 
+TEST_F(TrueLength, IsChargedAndShown) {
+  ASSERT_TRUE(Launch());
+  EXPECT_FALSE(other_.gate.TryEnter(kEstimate));
+  now_ += kTrue;
+  long_.gate.Leave(kEstimate, kTrue);
+  EXPECT_FALSE(long_.gate.TryEnter(kEstimate)) << "its slice is more than used";
+  Poll();
+  EXPECT_THAT(script.charges, ElementsAre(Pair(kTrue, HAWSER_CHARGE_OVERRUN)));
+  EXPECT_EQ(script.seen.last_unit_ns, kTrue);
+  EXPECT_EQ(script.seen.used_ns, kTrue);
+  EXPECT_EQ(script.seen.window_used_ns, kTrue);
+  EXPECT_EQ(script.seen.inflight_ns, 0u);
+}
+
 TEST_F(TrueLength, AlsoOfWhatLeftBeforeItsEnd) {
   ASSERT_TRUE(Launch());
   long_.gate.LeaveEarly(kEstimate);
@@ -133,6 +151,19 @@ TEST_F(TrueLength, AlsoOfWhatLeftBeforeItsEnd) {
   for (const auto& [gpu_ns, why] : script.charges) charged += gpu_ns;
   EXPECT_EQ(charged, kTrue + kEstimate);
   EXPECT_EQ(script.seen.used_ns, kTrue + kEstimate);
+}
+
+TEST_F(TrueLength, IsShownAlsoWhenLessIsCharged) {
+  ASSERT_TRUE(Launch(kTrue));
+  long_.gate.LeaveEarly(kTrue);
+  long_.gate.LeaveLate(kTrue, kEstimate);  // Charged far too much,
+  Poll();
+  EXPECT_EQ(script.View(script.Find()).last_unit_ns, kEstimate);
+  ASSERT_TRUE(Launch());
+  long_.gate.Leave(kEstimate, 2 * kEstimate);  // so this costs nothing.
+  Poll();
+  EXPECT_EQ(script.View(script.Find()).last_unit_ns, 2 * kEstimate);
+  EXPECT_EQ(script.View(script.Find()).used_ns, kTrue);
 }
 
 }  // namespace
