@@ -256,7 +256,7 @@ class MinimalServer {
   std::vector<std::pair<Fd, Transport>> listeners_;
   std::list<Connection> connections_;
   std::list<Session> sessions_;
-  ExportTable exports_;
+  ExportTable exports_{1024};  // Files that all sessions may share at a time.
   uint64_t next_session_ = 1;
 };
 
