@@ -87,6 +87,17 @@ def used_of_spans(spans, until):
     return series
 
 
+def stolen(before, after):
+    """The part of the processors' time between two readings of /proc/stat that the machine's host gave to others."""
+    def read(text):
+        # user nice system idle iowait irq softirq steal; guests' time, behind these, is part of the user's.
+        numbers = [int(number) for number in text.splitlines()[0].split()[1:9]]
+        return numbers[7], sum(numbers)
+
+    (lost, total), (lost_before, total_before) = read(after), read(before)
+    return (lost - lost_before) / max(1, total - total_before)
+
+
 def losses(without, with_it):
     """What is lost in each pair of neighbouring rates, as a part."""
     return [1 - b / a for a, b in zip(without, with_it) if a > 0]

@@ -50,6 +50,7 @@ class Result:
     tenants: list
     programs: dict  # Name of the tenant: what its program printed.
     counters: dict  # Name of the tenant: [(time, device time in ms)] as the server counts it; None where it does not.
+    stolen: float = 0.0  # The part of the processors' time that the machine's host gave to others meanwhile.
 
     def launches(self, name):
         return self.programs[name]["launches_ms"]
@@ -63,6 +64,31 @@ class Result:
 
 class Failure(Exception):
     """A run that did not come to its end, in words."""
+
+
+class Processors:
+    """What a virtual machine's processors lose to its host since this was made."""
+
+    def __init__(self):
+        self.before = self._read()
+
+    @staticmethod
+    def _read():
+        return pathlib.Path("/proc/stat").read_text()
+
+    def stolen(self):
+        return measures.stolen(self.before, self._read())
+
+
+@contextlib.contextmanager
+def on_processors(chosen):
+    """What is started within runs on these processors alone."""
+    before = os.sched_getaffinity(0)
+    os.sched_setaffinity(0, chosen)
+    try:
+        yield
+    finally:
+        os.sched_setaffinity(0, before)
 
 
 class Guest:
@@ -253,7 +279,10 @@ class Stage:
 
     def run_in_turn(self, policies, work, limit_s=170):
         """Two servers with a policy each and one tenant of each, which take turns in slots of time: the launches a
-        second of each slot, {policy: [rate]}. `work` holds slots and slot_ms."""
+        second of each slot, {policy: [rate]}. `work` holds slots and slot_ms. The programs have a processor and the
+        servers the others, where there are several: which thread of the two is on which changes the rates threefold."""
+        processors = sorted(os.sched_getaffinity(0))
+        theirs, ours = set(processors[:1]), set(processors[1:]) or set(processors)
         with contextlib.ExitStack() as stack:
             folder = pathlib.Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="hawser-experiment-run-")))
             deadline, start = time.monotonic() + limit_s, folder / "start"
@@ -263,10 +292,12 @@ class Stage:
                 tenant = Tenant(f"alone-{policy}", {**work, "side": side})
                 config = folder / f"{policy}.toml"
                 config.write_text(self._configuration(policy, [tenant], {}))
-                server = stack.enter_context(
-                    with_server.Server(self.build, self.transport, ["--config", str(config)], quiet, self.cuda))
+                with on_processors(ours):
+                    server = stack.enter_context(
+                        with_server.Server(self.build, self.transport, ["--config", str(config)], quiet, self.cuda))
                 env = {**server.guest_env(), "HAWSER_TOKEN": self._token(0)}
-                guests[policy] = Guest([str(self.program), *tenant.arguments(), "--start", str(start)], env, tenant)
+                with on_processors(theirs):
+                    guests[policy] = Guest([str(self.program), *tenant.arguments(), "--start", str(start)], env, tenant)
                 stack.callback(guests[policy].stop)
                 guests[policy].wait_until("ready", deadline)
             start_ns = time.clock_gettime_ns(time.CLOCK_MONOTONIC) + 500_000_000
@@ -307,6 +338,7 @@ class Stage:
                     start_ns = time.clock_gettime_ns(time.CLOCK_MONOTONIC) + 300_000_000
                     start.with_suffix(".part").write_text(f"{start_ns}\n")
                     start.with_suffix(".part").rename(start)
+                    processors = Processors()
                     for seconds, words in later:
                         time.sleep(max(0, start_ns / 1e9 + seconds - time.monotonic()))
                         self._operate(server.uri, words)
@@ -316,17 +348,18 @@ class Stage:
                             guest.wait_until("done", deadline)
                     until.write_text("")
                     programs = {guest.tenant.name: guest.finish(deadline) for guest in guests}
+                    stolen = processors.stolen()
                     time.sleep(0.15)  # One more sample.
                     if tracer is not None:
                         tracer.stop()
                         until_ms = max(b + l for program in programs.values() for b, l in program["launches_ms"])
                         counters = {name: measures.used_of_spans(spans, until_ms) if spans else None
                                     for name, spans in tracer.spans(tenants, start_ns).items()}
-                        return Result(tenants, programs, counters)
+                        return Result(tenants, programs, counters, stolen)
                     if sampler is None:
-                        return Result(tenants, programs, {tenant.name: None for tenant in tenants})
+                        return Result(tenants, programs, {tenant.name: None for tenant in tenants}, stolen)
                     sampler.stop()
-                    return Result(tenants, programs, sampler.counters(tenants, start_ns))
+                    return Result(tenants, programs, sampler.counters(tenants, start_ns), stolen)
                 except Failure as failure:
                     raise Failure(f"{failure}\n--- hawserd's log\n{''.join(server.log[-40:])}") from None
                 finally:
