@@ -50,6 +50,18 @@ class BasicGate {
     return false;
   }
 
+  /// As TryEnter(), for a piece that takes no time of its own and stands for what is launched under the open grant of
+  /// `word` (open_hold.h). Not under any other: if it is a slice by now, nobody would be told to leave.
+  bool TryEnterOpen(uint64_t word) {
+    const uint64_t piece = MakePiece(0);
+    const uint64_t before = page_.active.fetch_add(piece, std::memory_order_seq_cst);
+    if (page_.word.load(std::memory_order_seq_cst) == word && (word == admitted_ || Admit(word))) {
+      if (PiecesOf(before) == 0 || EstimateOf(before) < cap_ns_) return true;
+    }
+    Subtract(piece);
+    return false;
+  }
+
   /// As TryEnter(), for a piece that was perhaps announced.
   bool EnterNow(uint64_t estimate_ns) {
     if (!TryEnter(estimate_ns)) return false;

@@ -42,6 +42,7 @@ GrantGate::GrantGate(GrantShare share, wire::Fd bell)
       submit_bell_(page_->submit),
       alarm_(page_->alarm),
       gate_(page_->page, scheduler_, submit_bell_),
+      hold_(page_->page, gate_),
       thread_([this] { WatchAlarm(); }) {}
 
 GrantGate::~GrantGate() {
@@ -60,32 +61,19 @@ void GrantGate::SetClosed(std::function<void()> closed) {
   closed_ = std::move(closed);
 }
 
-bool GrantGate::BeginOpenSlowly(uint64_t word) {
-  open_word_ = kNone;
-  if (scheduler::ModeOf(word) == GateMode::kOpen) {
-    const std::unique_lock<std::mutex> lock(submit_, std::try_to_lock);
-    // Said before it is so: the grant may be taken back and the alarm rung right after the piece has entered, and the
-    // alarm thread must then know that there is something to leave for. Until launching_ is false it waits for what
-    // comes of this.
-    held_ = true;
-    if (lock.owns_lock() && gate_.TryEnter(0)) {
-      open_word_ = word;
-      return true;
-    }
-    held_ = false;
-  }
-  launching_.store(false, std::memory_order_release);
-  return false;
+bool GrantGate::TryHold(uint64_t word) {
+  const std::unique_lock<std::mutex> lock(submit_, std::try_to_lock);
+  return lock.owns_lock() && gate_.TryEnterOpen(word);
 }
 
 uint64_t GrantGate::OpenCapNs() const {
   // As long as the open grant is held the page has its bound, also when it was taken back and is drained.
   const uint64_t cap = page_->page.cap_ns.load(std::memory_order_relaxed);
-  return held_ && cap != 0 ? cap : kDefaultOpenCapNs;
+  return hold_.held() && cap != 0 ? cap : kDefaultOpenCapNs;
 }
 
 void GrantGate::WatchAlarm() {
-  uint64_t told = kNone;
+  uint64_t told = UINT64_MAX;  // No word is that.
   for (;;) {
     const uint64_t ticket = alarm_.Ticket();
     if (cancelled_) return;
@@ -95,19 +83,16 @@ void GrantGate::WatchAlarm() {
       const std::lock_guard<std::mutex> lock(closed_mutex_);
       if (closed_) closed_();
     }
-    if (!held_ || scheduler::ModeOf(word) == GateMode::kOpen) {
-      alarm_.Wait(ticket, kLongestSleep);
-      continue;
-    }
-    // Whoever begins from here on sees that the grant is gone.
-    while (launching_.load(std::memory_order_seq_cst) && !cancelled_) std::this_thread::sleep_for(kBetweenLooks);
-    if (!held_) continue;  // The piece was refused.
-    {
-      const std::lock_guard<std::mutex> lock(drain_mutex_);
-      if (drain_ && !cancelled_) drain_();
-    }
-    held_ = false;
-    gate_.Leave(0, 0);
+    const bool yielded = hold_.Yield(
+        word,
+        [this](const auto& launching) {
+          while (launching() && !cancelled_) std::this_thread::sleep_for(kBetweenLooks);
+        },
+        [this] {
+          const std::lock_guard<std::mutex> lock(drain_mutex_);
+          if (drain_ && !cancelled_) drain_();
+        });
+    if (!yielded) alarm_.Wait(ticket, kLongestSleep);
   }
 }
 

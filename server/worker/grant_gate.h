@@ -1,16 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // The gate of a worker whose server has a scheduler: LaunchGate over the page that both share.
 //
-// Alone (an open grant) the worker counts as busy with one piece, which is entered by the first launch and stands for
-// everything that is launched until the grant is taken back. Then the gate's own thread, which the scheduler's alarm
-// wakes, waits for the launch that is just under way, has the backend drained, and leaves for that piece: so the
-// scheduler sees the device free when it is, and a lone tenant pays an exchange and a load for each launch.
+// Alone (an open grant) it holds one piece for everything that it launches (open_hold.h); a thread of the gate's own,
+// which the scheduler's alarm wakes, gives that back.
 //
 // Threads: BeginOpen() and EndOpen() from one thread, the executor. The rest from any; submit_ serializes what enters.
 // The alarm thread drains. Lock order: submit_ is a leaf, but Enter() sleeps with it, so nobody else waits for it:
-// TryEnter() and BeginOpen() only try. drain_mutex_ comes before the backend's locks. What the alarm thread and the
-// executor say to each other: the executor sets launching_, then looks at the page's word; the scheduler changes the
-// word, then the alarm thread looks at launching_.
+// TryEnter() and BeginOpen() only try. drain_mutex_ comes before the backend's locks.
 #ifndef HAWSER_SERVER_WORKER_GRANT_GATE_H_
 #define HAWSER_SERVER_WORKER_GRANT_GATE_H_
 
@@ -21,6 +17,7 @@
 #include <thread>
 
 #include "scheduler/grant/gate.h"
+#include "scheduler/grant/open_hold.h"
 #include "server/grants/grant_share.h"
 #include "server/worker/launch_gate.h"
 #include "wire/socket.h"
@@ -41,13 +38,9 @@ class GrantGate final : public LaunchGate {
   GrantGate& operator=(const GrantGate&) = delete;
 
   bool BeginOpen() override {
-    launching_.store(true, std::memory_order_seq_cst);
-    const uint64_t word = page_->page.word.load(std::memory_order_seq_cst);
-    if (word == open_word_) [[likely]]
-      return true;
-    return BeginOpenSlowly(word);
+    return hold_.Begin([this](uint64_t word) { return TryHold(word); });
   }
-  void EndOpen() override { launching_.store(false, std::memory_order_release); }
+  void EndOpen() override { hold_.End(); }
   uint64_t OpenCapNs() const override;
   void SetDrain(std::function<void()> drain) override;
   void SetClosed(std::function<void()> closed) override;
@@ -66,9 +59,8 @@ class GrantGate final : public LaunchGate {
   void Cancel() override;
 
  private:
-  static constexpr uint64_t kNone = UINT64_MAX;  ///< No word is that.
-
-  bool BeginOpenSlowly(uint64_t word);
+  /// Enters the piece of the open grant of that word.
+  bool TryHold(uint64_t word);
   /// Length of units in the latest slice that was seen; 0: none was.
   uint64_t SliceUnit(uint64_t word) const;
   void WatchAlarm();
@@ -80,9 +72,7 @@ class GrantGate final : public LaunchGate {
   FutexBell alarm_;
   scheduler::Gate gate_;
   std::mutex submit_;
-  std::atomic<bool> launching_{false};  ///< The executor is between BeginOpen() and EndOpen().
-  uint64_t open_word_ = kNone;          ///< The executor's: the word under which the piece is held.
-  std::atomic<bool> held_{false};       ///< The piece is entered.
+  scheduler::OpenHold hold_;
   std::atomic<bool> cancelled_{false};
   mutable std::atomic<uint64_t> slice_unit_ns_{0};
   std::mutex drain_mutex_;  ///< Held while the backend is drained; before all locks of the backend.

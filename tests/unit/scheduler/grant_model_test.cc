@@ -5,6 +5,8 @@
 // What must hold: never do two workers have something on the device at once, but for a piece that left early, and never
 // are there two such beside a third piece; whoever is not killed gets all its work
 // done, so nobody waits for a ring that does not come; a killed worker holds nobody up.
+#include "tests/unit/scheduler/grant_model.h"
+
 #include <gtest/gtest.h>
 
 #include <array>
@@ -16,37 +18,20 @@
 
 #include "scheduler/grant/arbiter.h"
 #include "scheduler/grant/gate.h"
-#include "tests/unit/scheduler/interleave.h"
 
 namespace hawser::scheduler {
 namespace {
 
 using model::current;
 using model::Explorer;
+using model::kAll;
+using model::kPieceNs;
 using model::ModelAtomic;
+using model::ModelBell;
+using model::ModelOptions;
+using model::RoundRobin;
+using model::RunPhantom;
 using model::World;
-
-/// One waits. A ticket takes away the rings before it, so that the bell is a word of one bit: fewer states than a count
-/// has.
-class ModelBell : public Bell {
- public:
-  void Ring() override { rung_.store(1); }
-  uint64_t Ticket() override {
-    if (digest_) current->Forget(digest_());
-    rung_.store(0);
-    return 0;
-  }
-  /// Whoever takes a ticket begins anew, but for this.
-  void ForgetBut(std::function<uint64_t()> digest) { digest_ = std::move(digest); }
-  void Wait(uint64_t, std::chrono::nanoseconds) override {
-    current->BlockUntil([this] { return rung(); });
-  }
-  bool rung() const { return rung_.peek() != 0; }
-
- private:
-  ModelAtomic<uint64_t> rung_;
-  std::function<uint64_t()> digest_;
-};
 
 /// The mistake that the order of the two looks is about: first whether it may, then that it does.
 class CarelessGate {
@@ -79,11 +64,6 @@ class CarelessGate {
   Bell& own_;
 };
 
-const PolicyLibrary& RoundRobin() {
-  static const PolicyLibrary library = PolicyLibrary::Find("rr").value();
-  return library;
-}
-
 /// The policy is rr, with one piece for a slice. It remembers whose turn it was, which Digest() says as well.
 struct Setting {
   uint64_t alone_after_ns = 0;  ///< 0: whoever is alone now has an open grant.
@@ -94,12 +74,10 @@ struct Setting {
   bool announced = false;  ///< Another thread of the first worker says what will come.
 };
 
-constexpr uint64_t kPieceNs = 1000;
-
 template <typename GateType>
 class TwoWorkers : public World {
  public:
-  explicit TwoWorkers(const Setting& setting) : setting_(setting), arbiter_(Options(setting), {}) {
+  explicit TwoWorkers(const Setting& setting) : setting_(setting), arbiter_(ModelOptions(setting.alone_after_ns), {}) {
     EXPECT_TRUE(arbiter_.scheduler().Use(RoundRobin(), 1).ok());
     for (size_t i = 0; i < 2; ++i) {
       workers_[i] = std::make_unique<Worker>(*this);
@@ -138,13 +116,6 @@ class TwoWorkers : public World {
   }
 
  private:
-  class SchedulerBell : public ModelBell {
-   public:
-    void WaitOr(const std::function<bool()>& other) {
-      current->BlockUntil([this, other] { return rung() || other(); });
-    }
-  };
-
   struct Worker {
     explicit Worker(TwoWorkers& world) : gate(page, world.scheduler_bell_, bell) {}
     BasicGrantPage<ModelAtomic> page;
@@ -154,15 +125,6 @@ class TwoWorkers : public World {
     ModelAtomic<uint64_t> on_device;  ///< Pieces.
     ModelAtomic<uint64_t> ending;     ///< Pieces that left early.
   };
-
-  static SchedulerOptions Options(const Setting& setting) {
-    SchedulerOptions options;
-    options.policy.callback_cpu_ns = options.policy.callback_wall_ns = 0;
-    options.policy.settings["slice_us"] = "1";
-    options.alone_after_ns = setting.alone_after_ns;
-    options.max_unit_ns = 0;
-    return options;
-  }
 
   void Submit(size_t i) {
     Worker& worker = *workers_[i];
@@ -186,29 +148,7 @@ class TwoWorkers : public World {
     }
   }
 
-  /// Wants the device, has it for a step, and has used its slice.
-  void Phantom() {
-    Worker& worker = *workers_[1];
-    auto& page = worker.page;
-    for (int n = 0; n < setting_.launches[1]; ++n) {
-      current->Forget(static_cast<uint64_t>(n) + 99);
-      page.demand.store(1, std::memory_order_relaxed);
-      scheduler_bell_.Ring();
-      current->BlockUntil([&page] {
-        const uint64_t word = page.word.peek();
-        const bool runs = ModeOf(word) == GateMode::kOpen || ModeOf(word) == GateMode::kSlice;
-        return runs && EpochOf(word) != page.spent_epoch.peek();
-      });
-      page.active.fetch_add(MakePiece(kPieceNs), std::memory_order_relaxed);
-      worker.on_device.fetch_add(1, std::memory_order_relaxed);
-      current->Step();
-      worker.on_device.fetch_sub(1, std::memory_order_relaxed);
-      page.spent_epoch.store(EpochOf(page.word.peek()), std::memory_order_relaxed);
-      page.demand.store(0, std::memory_order_relaxed);
-      page.active.fetch_sub(MakePiece(kPieceNs), std::memory_order_relaxed);
-      scheduler_bell_.Ring();
-    }
-  }
+  void Phantom() { RunPhantom(setting_.launches[1], workers_[1]->page, scheduler_bell_, workers_[1]->on_device); }
 
   void Complete(size_t i) {
     Worker& worker = *workers_[i];
@@ -248,7 +188,7 @@ class TwoWorkers : public World {
   }
 
   const Setting setting_;
-  SchedulerBell scheduler_bell_;
+  ModelBell scheduler_bell_;
   BasicArbiter<ModelAtomic> arbiter_;
   std::array<std::unique_ptr<Worker>, 2> workers_;
   std::array<TenantId, 2> ids_{};
@@ -267,12 +207,6 @@ std::string Explore(const Setting& setting, size_t* states = nullptr, size_t* de
 }
 
 using RealGate = BasicGate<ModelAtomic>;
-
-#if defined(__SANITIZE_ADDRESS__) || defined(HAWSER_MODEL_QUICK)
-constexpr size_t kAll = 3;  // An instrumented build would take minutes for all orders.
-#else
-constexpr size_t kAll = SIZE_MAX;
-#endif
 
 TEST(GrantModel, SlicesInAllOrders) {
   size_t states = 0;

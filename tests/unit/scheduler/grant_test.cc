@@ -52,6 +52,28 @@ TEST_F(GateTest, OpenLetsThroughUpToTheCap) {
   EXPECT_EQ(door_.Facts().inflight_ns, 1200u);
 }
 
+TEST_F(GateTest, AnOpenGrantsPieceEntersNoOther) {
+  Give(Grant::Kind::kOpen, 0, 1000);
+  const uint64_t open = page_.word.load();
+  EXPECT_TRUE(gate_.TryEnterOpen(open));
+  gate_.Leave(0, 0);
+  door_.Revoke();
+  EXPECT_FALSE(gate_.TryEnterOpen(open));
+  EXPECT_TRUE(door_.Drained());
+  // Somebody else's turn has passed meanwhile. Nobody would tell it to leave this one.
+  Give(Grant::Kind::kSlice, 1000, 10'000);
+  EXPECT_FALSE(gate_.TryEnterOpen(open));
+  EXPECT_FALSE(door_.IsActive());
+  EXPECT_TRUE(gate_.TryEnter(100));
+  gate_.Leave(100, 100);
+  door_.Revoke();
+  EXPECT_TRUE(door_.Drained());
+  // Nor one that is open too, but which it does not know of.
+  Give(Grant::Kind::kOpen, 0, 1000);
+  EXPECT_FALSE(gate_.TryEnterOpen(open));
+  EXPECT_TRUE(gate_.TryEnterOpen(page_.word.load()));
+}
+
 TEST_F(GateTest, OnePieceIsAlwaysAllowedHoweverLong) {
   Give(Grant::Kind::kOpen, 0, 10);
   EXPECT_TRUE(gate_.TryEnter(1'000'000'000));

@@ -163,12 +163,15 @@ TEST_F(GrantGateTest, NothingIsDrainedWhereNothingWasLaunched) {
 }
 
 TEST_F(GrantGateTest, ADrainWaitsForTheLaunchThatIsUnderWay) {
+  int expected = 0;
   LetDrain();
   for (int i = 0; i < 200; ++i) {
     Open();
     // The executor launches until the grant is gone.
-    std::thread executor([this] {
+    bool passed = false;
+    std::thread executor([this, &passed] {
       while (gate_->BeginOpen()) {
+        passed = true;
         {
           const std::lock_guard<std::mutex> lock(mutex_);
           launching_ = true;
@@ -185,9 +188,12 @@ TEST_F(GrantGateTest, ADrainWaitsForTheLaunchThatIsUnderWay) {
     door_->Revoke();
     AwaitDrained();
     executor.join();
+    // Taken back while the piece was just entering: then it was refused, and nothing is drained.
+    if (passed) ++expected;
     EXPECT_FALSE(launching_at_drain_);
   }
-  EXPECT_EQ(drains_, 200);
+  EXPECT_EQ(drains_, expected);
+  EXPECT_GT(expected, 0);
 }
 
 TEST_F(GrantGateTest, AfterAnOpenGrantUnitsAreThoseOfSlices) {
