@@ -304,10 +304,11 @@ bool FunctionDecoder::FloatArithmetic(const OpText& op) {
   const uint8_t kind = base == "add" ? kAddOp : base == "sub" ? kSubOp : base == "mul" ? kMulOp : kDivOp;
   const uint32_t flags = AllFlags(op);
   if ((type == Type::kF32 || type == Type::kF64) && flags >> kModeShift == 0) {
-    const LaneOp lane = kind == kAddOp   ? LaneOp::kAdd
-                        : kind == kSubOp ? LaneOp::kSub
-                        : kind == kMulOp ? LaneOp::kMul
-                                         : LaneOp::kDiv;
+    const LaneOp lane = kind == kAddOp               ? LaneOp::kAdd
+                        : kind == kSubOp             ? LaneOp::kSub
+                        : kind == kMulOp             ? LaneOp::kMul
+                        : (flags & kFlagApprox) != 0 ? LaneOp::kDivApprox
+                                                     : LaneOp::kDiv;
     Insn insn = NewInsn();
     insn.fn = FindLaneOp(lane, type, Type::kNone, op.flags(), Compare::kEq);
     if (!Need(3) || !Destination(operand(0), type, &insn.d) || !Source(operand(1), type, &insn.a) ||

@@ -30,6 +30,7 @@ enum class LaneOp : uint8_t {
   kFma,
   kMul,
   kDiv,
+  kDivApprox,
   kSqrt,
   kRcp,
   kSetp,

@@ -5,6 +5,7 @@
 
 #include <cmath>
 #include <functional>
+#include <limits>
 #include <random>
 
 #include "tests/conformance/harness.h"
@@ -161,7 +162,7 @@ TEST(Approximations, Quotients) {
   }
   for (const std::string form : {"full", "full.ftz", "approx", "approx.ftz"}) {
     const bool ftz = form.ends_with("ftz");
-    // .approx promises nothing for divisors beyond 2^126 (they may give zero), nor for subnormal ones.
+    // .approx promises nothing for subnormal divisors; of those beyond 2^126 below.
     std::vector<Operands> in;
     for (const Operands& o : all) {
       const float size = std::fabs(o.b);
@@ -178,6 +179,24 @@ TEST(Approximations, Quotients) {
       ADD_FAILURE() << "div." << form << std::hexfloat << " " << in[i].a << " / " << in[i].b << ": got " << out[i];
     }
   }
+}
+
+TEST(Approximations, QuotientsByDivisorsBeyondReach) {
+  const float infinity = std::numeric_limits<float>::infinity();
+  const std::vector<Operands> in = {{1.0f, 0x1.8p126f},     {0x1p127f, 0x1p127f}, {-1.0f, 0x1.8p126f},
+                                    {infinity, 0x1.8p126f}, {3.0f, infinity},     {0x1p126f, 0x1p126f},
+                                    {1.0f, 0.0f},           {infinity, -2.0f}};
+  for (const std::string form : {"approx", "approx.ftz"}) {
+    const std::vector<float> out = Execute("div." + form + ".f32 %d, %a, %b;", in);
+    for (int i = 0; i < 3; ++i) EXPECT_EQ(out[static_cast<size_t>(i)], 0.0f) << form << " " << i;
+    EXPECT_TRUE(std::isnan(out[3])) << form;
+    EXPECT_EQ(out[4], 0.0f) << form;
+    EXPECT_EQ(out[5], 1.0f) << form << ": 2^126 is within reach";
+    EXPECT_EQ(out[6], infinity) << form;
+    EXPECT_EQ(out[7], -infinity) << form;
+  }
+  // The full range has no such corner.
+  EXPECT_EQ(Execute("div.full.f32 %d, %a, %b;", {{0x1p127f, 0x1p127f}})[0], 1.0f);
 }
 
 // The manual's tables, as bits. NaN: any.
