@@ -11,8 +11,12 @@ using namespace hawser::cu;  // NOLINT(google-build-using-namespace)
 
 namespace {
 
+/// Arrays that get their memory later, by cuMemMapArrayAsync. Devices are shown without them (Client::Correct).
+constexpr unsigned kMappedLater = CUDA_ARRAY3D_SPARSE | CUDA_ARRAY3D_DEFERRED_MAPPING;
+
 CUresult CheckDescriptor(const CUDA_ARRAY3D_DESCRIPTOR* descriptor) {
   if (descriptor == nullptr || descriptor->Width == 0) return CUDA_ERROR_INVALID_VALUE;
+  if ((descriptor->Flags & kMappedLater) != 0) return CUDA_ERROR_INVALID_VALUE;
   if (descriptor->NumChannels != 1 && descriptor->NumChannels != 2 && descriptor->NumChannels != 4) {
     return CUDA_ERROR_INVALID_VALUE;
   }
@@ -40,6 +44,12 @@ CUresult Destroy(Handle handle) {
   Registry::Get().Bury(handle);
   session->FreeId(id);
   return FromWire(error);
+}
+
+template <typename Handle>
+CUresult Check(Handle handle, Kind kind) {
+  const CUresult error = Client::Get().Check();
+  return error != CUDA_SUCCESS ? error : CheckObject(handle, kind);
 }
 
 }  // namespace
@@ -178,4 +188,27 @@ CUresult CUDAAPI cuMipmappedArrayDestroy(CUmipmappedArray mipmap) {
     mipmap->levels.clear();
   }
   return Destroy(mipmap);
+}
+
+// What only arrays have that are mapped later.
+
+CUresult CUDAAPI cuArrayGetMemoryRequirements(CUDA_ARRAY_MEMORY_REQUIREMENTS*, CUarray array, CUdevice) {
+  const CUresult error = Check(array, Kind::kArray);
+  return error != CUDA_SUCCESS ? error : CUDA_ERROR_INVALID_VALUE;
+}
+
+CUresult CUDAAPI cuArrayGetSparseProperties(CUDA_ARRAY_SPARSE_PROPERTIES*, CUarray array) {
+  const CUresult error = Check(array, Kind::kArray);
+  return error != CUDA_SUCCESS ? error : CUDA_ERROR_INVALID_VALUE;
+}
+
+CUresult CUDAAPI cuMipmappedArrayGetMemoryRequirements(CUDA_ARRAY_MEMORY_REQUIREMENTS*, CUmipmappedArray mipmap,
+                                                       CUdevice) {
+  const CUresult error = Check(mipmap, Kind::kMipmap);
+  return error != CUDA_SUCCESS ? error : CUDA_ERROR_INVALID_VALUE;
+}
+
+CUresult CUDAAPI cuMipmappedArrayGetSparseProperties(CUDA_ARRAY_SPARSE_PROPERTIES*, CUmipmappedArray mipmap) {
+  const CUresult error = Check(mipmap, Kind::kMipmap);
+  return error != CUDA_SUCCESS ? error : CUDA_ERROR_INVALID_VALUE;
 }

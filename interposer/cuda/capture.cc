@@ -83,4 +83,18 @@ CUresult Captures::CheckUnsafeCall() {
   return forbidden ? CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED : CUDA_SUCCESS;
 }
 
+bool Captures::BreakIn(const CUctx_st* context) {
+  if (count_.load(std::memory_order_acquire) == 0) return false;
+  bool any = false;
+  std::lock_guard lock(mutex_);
+  for (const auto& [capture, streams] : captures_) {
+    const bool takes_part = std::any_of(streams.begin(), streams.end(),
+                                        [context](const CUstream_st* each) { return each->context == context; });
+    if (!takes_part) continue;
+    capture->broken.store(true);
+    any = true;
+  }
+  return any;
+}
+
 }  // namespace hawser::cu

@@ -51,6 +51,9 @@ class Captures {
   /// relaxed. If not, those captures are broken. One load while there are none.
   CUresult CheckUnsafeCall();
 
+  /// Breaks the captures in which streams of the context take part. False: there are none.
+  bool BreakIn(const CUctx_st* context);
+
  private:
   std::atomic<int> count_{0};
   std::mutex mutex_;

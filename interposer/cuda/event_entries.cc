@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// cuEvent*.
+// cuEvent*, and the events of whole contexts.
 #include <cstring>
 
 #include "interposer/cuda/capture.h"
@@ -122,6 +122,47 @@ CUresult CUDAAPI cuEventRecordWithFlags(CUevent event, CUstream handle, unsigned
 }
 
 CUresult CUDAAPI cuEventRecord(CUevent event, CUstream stream) { return cuEventRecordWithFlags(event, stream, 0); }
+
+CUresult CUDAAPI cuCtxRecordEvent(CUcontext context, CUevent event) {
+  if (const CUresult error = CheckContext(context); error != CUDA_SUCCESS) return error;
+  if (const CUresult error = Check(event); error != CUDA_SUCCESS) return error;
+  if (event->context != context) return CUDA_ERROR_INVALID_HANDLE;
+  if (Captures::Get().BreakIn(context)) return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
+  {
+    std::lock_guard lock(event->mutex);
+    event->capture = nullptr;
+  }
+  cuda::RecordContext message;
+  message.context = context->id;
+  message.event = event->id;
+  event->landings.Assign(LandingsOf(context));
+  event->recorded.fetch_add(1, std::memory_order_relaxed);
+  guest::Session* const session = Client::Get().session();
+  // Another process may wait for it as soon as it hears of this.
+  return FromWire(event->interprocess() ? session->SendAndWait(message) : session->Send(message));
+}
+
+CUresult CUDAAPI cuCtxWaitEvent(CUcontext context, CUevent event) {
+  if (const CUresult error = CheckContext(context); error != CUDA_SUCCESS) return error;
+  if (const CUresult error = Check(event); error != CUDA_SUCCESS) return error;
+  std::shared_ptr<Capture> capture;
+  {
+    std::lock_guard lock(event->mutex);
+    capture = event->capture;
+  }
+  const bool captured = capture != nullptr && !capture->ended.load();
+  if (captured) capture->broken.store(true);
+  if (Captures::Get().BreakIn(context) || captured) return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
+  if (event->recorded.load(std::memory_order_relaxed) == 0 && !event->interprocess()) {
+    return CUDA_SUCCESS;  // Never recorded: nothing to wait for.
+  }
+  HoldStreams(context, event->landings.Open());
+  cuda::HoldContext message;
+  message.context = context->id;
+  message.event = event->id;
+  guest::Session* const session = Client::Get().session();
+  return FromWire(event->interprocess() ? session->SendAndWait(message) : session->Send(message));
+}
 
 CUresult CUDAAPI cuEventQuery(CUevent event) {
   if (const CUresult error = Check(event); error != CUDA_SUCCESS) return error;

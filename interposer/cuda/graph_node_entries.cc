@@ -41,18 +41,37 @@ void Adopt(CUgraphNode node, NodeMessage& message) {
   if (message.parameters.callback != 0) node->callback = message.parameters.callback;
 }
 
+/// Nodes that a new one of the graph can depend on: its own, each once.
+bool CanDependOn(CUgraph graph, const CUgraphNode* nodes, size_t count) {
+  std::vector<CUgraphNode> sorted(nodes, nodes + count);
+  std::sort(sorted.begin(), sorted.end());
+  return std::adjacent_find(sorted.begin(), sorted.end()) == sorted.end() &&
+         std::all_of(sorted.begin(), sorted.end(), [graph](CUgraphNode node) { return node->graph == graph; });
+}
+
+template <typename Message>
+Message About(CUgraphNode node, CUgraph graph, const std::vector<wire::Id>& dependencies, const NodeMessage& from) {
+  Message message;
+  message.node = node->id;
+  message.graph = graph->id;
+  message.dependencies = View(dependencies);
+  message.parameters = from.parameters;
+  return message;
+}
+
+/// Waits only if the driver could have something against it.
 CUresult Add(CUgraphNode* result, CUgraph graph, const CUgraphNode* dependencies, size_t count, NodeMessage& from) {
   if (const CUresult error = CheckGraph(graph); error != CUDA_SUCCESS) return error;
   if (result == nullptr) return CUDA_ERROR_INVALID_VALUE;
   std::vector<wire::Id> ids;
   if (const CUresult error = NodeIds(dependencies, count, &ids); error != CUDA_SUCCESS) return error;
   CUgraphNode node = NewNode(graph, static_cast<CUgraphNodeType>(from.parameters.kind));
-  cuda::AddNode message;
-  message.node = node->id;
-  message.graph = graph->id;
-  message.dependencies = View(ids);
-  message.parameters = from.parameters;
-  if (const CUresult error = AskStatus(Client::Get().session(), message); error != CUDA_SUCCESS) {
+  guest::Session* const session = Client::Get().session();
+  // Not everything may stand in a body of a conditional node.
+  const bool sure = from.sure && !graph->is_child && CanDependOn(graph, dependencies, count);
+  const CUresult error = sure ? FromWire(session->Send(About<cuda::PlaceNode>(node, graph, ids, from)))
+                              : AskStatus(session, About<cuda::AddNode>(node, graph, ids, from));
+  if (error != CUDA_SUCCESS) {
     ForgetNode(node);
     return error;
   }
@@ -87,6 +106,7 @@ CUresult EventNode(CUgraphNodeType type, CUevent event, NodeMessage* to) {
   to->parameters.kind = type;
   to->parameters.event = event->id;
   to->event = event;
+  to->sure = !event->interprocess();
   return CUDA_SUCCESS;
 }
 
@@ -247,6 +267,7 @@ CUresult CUDAAPI cuGraphAddChildGraphNode(CUgraphNode* node, CUgraph graph, cons
 CUresult CUDAAPI cuGraphAddEmptyNode(CUgraphNode* node, CUgraph graph, const CUgraphNode* dependencies, size_t count) {
   NodeMessage message;
   message.parameters.kind = CU_GRAPH_NODE_TYPE_EMPTY;
+  message.sure = true;
   return Add(node, graph, dependencies, count, message);
 }
 

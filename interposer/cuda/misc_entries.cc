@@ -45,3 +45,10 @@ CUresult CUDAAPI cuThreadExchangeStreamCaptureMode(CUstreamCaptureMode* mode) {
   std::swap(ThreadState::Get().capture_mode, *mode);
   return CUDA_SUCCESS;
 }
+
+// No other device writes into the memory of a guest's (Client::Correct).
+CUresult CUDAAPI cuFlushGPUDirectRDMAWrites(CUflushGPUDirectRDMAWritesTarget, CUflushGPUDirectRDMAWritesScope) {
+  CUctx_st* context = nullptr;
+  const CUresult error = CurrentContext(&context, /*earlier=*/false);
+  return error != CUDA_SUCCESS ? error : CUDA_ERROR_NOT_SUPPORTED;
+}

@@ -14,6 +14,33 @@ CUresult ContextOf(CUcontext context, CUctx_st** result) {
   return CheckContext(context);
 }
 
+/// Rows of bytes that lie in one piece of memory which is there for as long as nobody frees it.
+bool IsKnown(uint64_t address, uint64_t width, uint64_t height, uint64_t depth, uint64_t pitch, uint64_t slice_rows) {
+  const auto range = Client::Get().pointers().Find(address);
+  if (!range) return false;
+  const bool whole = range->kind == PointerKind::kDevice || range->kind == PointerKind::kPool ||
+                     range->kind == PointerKind::kGlobal || range->kind == PointerKind::kManaged;
+  const uint64_t left = range->size - (address - range->begin);
+  uint64_t rows = 0;
+  uint64_t span = 0;
+  return whole && width != 0 && height != 0 && depth != 0 && (pitch >= width || (height == 1 && depth == 1)) &&
+         !__builtin_mul_overflow(depth - 1, slice_rows, &rows) && !__builtin_add_overflow(rows, height - 1, &rows) &&
+         !__builtin_mul_overflow(rows, pitch, &span) && !__builtin_add_overflow(span, width, &span) && span <= left;
+}
+
+bool IsKnown(const RegionSide& side, const CUDA_MEMCPY3D& copy) {
+  if (side.host) return true;  // Heap pages, or a stand-in that was made for it.
+  const cuda::CopySide& wire = side.wire;
+  if (wire.object || wire.height == 0) return false;
+  uint64_t offset = 0;
+  if (__builtin_mul_overflow(wire.z, wire.height, &offset) || __builtin_add_overflow(offset, wire.y, &offset) ||
+      __builtin_mul_overflow(offset, wire.pitch, &offset) || __builtin_add_overflow(offset, wire.x_bytes, &offset) ||
+      __builtin_add_overflow(offset, wire.address, &offset)) {
+    return false;
+  }
+  return IsKnown(offset, copy.WidthInBytes, copy.Height, copy.Depth, wire.pitch, wire.height);
+}
+
 }  // namespace
 
 CUresult KernelNode(const CUDA_KERNEL_NODE_PARAMS& from, NodeMessage* to) {
@@ -38,6 +65,7 @@ CUresult KernelNode(const CUDA_KERNEL_NODE_PARAMS& from, NodeMessage* to) {
   node.parameters = to->packed.bytes();
   to->kernel = from;
   to->function = function;
+  to->sure = function->context == nullptr || function->context == context;
   return error;
 }
 
@@ -66,6 +94,7 @@ CUresult CopyNode(const CUDA_MEMCPY3D& from, CUcontext handle, NodeMessage* to) 
   node.width = copy.WidthInBytes;
   node.height = copy.Height;
   node.depth = copy.Depth;
+  to->sure = copy.srcLOD == 0 && copy.dstLOD == 0 && IsKnown(destination, copy) && IsKnown(source, copy);
   return CUDA_SUCCESS;
 }
 
@@ -83,12 +112,18 @@ CUresult MemsetNode(const CUDA_MEMSET_NODE_PARAMS& from, CUcontext handle, NodeM
   node.value = from.value;
   node.width = from.width;
   node.height = from.height;
+  uint64_t bytes = 0;
+  const bool aligned = from.dst % from.elementSize == 0 && (from.height == 1 || from.pitch % from.elementSize == 0);
+  const bool fits = from.elementSize == 4 || from.value >> (8 * from.elementSize) == 0;
+  to->sure = aligned && fits && !__builtin_mul_overflow(from.width, uint64_t{from.elementSize}, &bytes) &&
+             IsKnown(from.dst, bytes, from.height, 1, from.pitch, from.height);
   return CUDA_SUCCESS;
 }
 
 CUresult HostNode(const CUDA_HOST_NODE_PARAMS& from, NodeMessage* to) {
   if (from.fn == nullptr) return CUDA_ERROR_INVALID_VALUE;
   to->parameters.kind = CU_GRAPH_NODE_TYPE_HOST;
+  to->sure = true;
   to->parameters.callback = HostFunctions::Get().Add(
       [function = from.fn, data = from.userData](CUresult) { function(data); }, {}, /*often=*/true);
   return CUDA_SUCCESS;

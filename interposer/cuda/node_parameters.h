@@ -12,6 +12,8 @@ namespace hawser::cu {
 /// Parameters as they travel, with what they point to.
 struct NodeMessage {
   cuda::NodeParameters parameters;
+  /// The server cannot find fault with these parameters: a node with them need not wait for its answer.
+  bool sure = false;
   ParameterBlock packed;
   std::shared_ptr<HostCopy> host_copy;  ///< A copy with pageable memory.
   // As it was given, for the getters.

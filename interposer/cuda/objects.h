@@ -91,7 +91,9 @@ struct CUctx_st final : hawser::cu::Object {
   std::set<struct CUstream_st*> streams;
   std::set<hawser::cu::ModuleBase*> modules;
   std::set<int> peers;
-  uint32_t references = 1;  ///< cuCtxAttach, and the current stacks it is in do not count.
+  bool held = false;                   ///< cuCtxWaitEvent was called: a new stream may have to wait too,
+  hawser::cu::LandingList held_after;  ///< and comes after these reads.
+  uint32_t references = 1;             ///< cuCtxAttach, and the current stacks it is in do not count.
 };
 
 struct CUstream_st final : hawser::cu::Object {

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// cuOccupancy*: computed here.
+// cuOccupancy*: computed here, but for clusters, of which the driver knows where there is room.
 #include <algorithm>
 
 #include "interposer/cuda/entry.h"
+#include "interposer/cuda/launch_attributes.h"
 #include "interposer/cuda/module.h"
 #include "interposer/cuda/occupancy.h"
 
@@ -37,6 +38,28 @@ CUresult Begin(CUfunction handle, OccupancyDevice* on, OccupancyKernel* of) {
   of->threads = kernel(CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK);
   of->dynamic_most = kernel(CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES);
   return CUDA_SUCCESS;
+}
+
+CUresult AskClusters(CUfunction handle, const CUlaunchConfig* config, bool largest, int* count) {
+  if (count == nullptr || config == nullptr) return CUDA_ERROR_INVALID_VALUE;
+  StreamCommand command;
+  if (const CUresult error = command.Begin(config->hStream, /*earlier=*/false); error != CUDA_SUCCESS) return error;
+  FunctionBase* function = nullptr;
+  if (const CUresult error = CheckFunction(handle, &function); error != CUDA_SUCCESS) return error;
+  std::vector<cuda::LaunchAttribute> attributes;
+  if (const CUresult error = ToWire(config->attrs, config->numAttrs, &attributes); error != CUDA_SUCCESS) return error;
+  cuda::AskClusters message;
+  command.Address(message);
+  message.function = function->id;
+  message.grid = {config->gridDimX, config->gridDimY, config->gridDimZ};
+  message.block = {config->blockDimX, config->blockDimY, config->blockDimZ};
+  message.shared = config->sharedMemBytes;
+  message.largest = largest ? 1 : 0;
+  message.attributes = wire::ListView<cuda::LaunchAttribute>(std::span<const cuda::LaunchAttribute>(attributes));
+  Answer<cuda::Value> answer;
+  const CUresult error = answer.Ask(command.session(), message);
+  if (error == CUDA_SUCCESS) *count = static_cast<int>(answer->value);
+  return error;
 }
 
 }  // namespace
@@ -91,4 +114,12 @@ CUresult CUDAAPI cuOccupancyAvailableDynamicSMemPerBlock(size_t* shared, CUfunct
   if (shared == nullptr || blocks <= 0 || threads <= 0) return CUDA_ERROR_INVALID_VALUE;
   *shared = SharedForBlocks(device, kernel, static_cast<uint32_t>(blocks), static_cast<uint32_t>(threads));
   return CUDA_SUCCESS;
+}
+
+CUresult CUDAAPI cuOccupancyMaxActiveClusters(int* clusters, CUfunction function, const CUlaunchConfig* config) {
+  return AskClusters(function, config, /*largest=*/false, clusters);
+}
+
+CUresult CUDAAPI cuOccupancyMaxPotentialClusterSize(int* size, CUfunction function, const CUlaunchConfig* config) {
+  return AskClusters(function, config, /*largest=*/true, size);
 }

@@ -36,6 +36,10 @@ CUresult MakeStream(CUctx_st* context, unsigned flags, int priority, CUstream_st
     return FromWire(error);
   }
   std::lock_guard lock(context->mutex);
+  if (context->held) {
+    made->submitted.store(1, std::memory_order_relaxed);
+    made->landings.Add(context->held_after.Open());
+  }
   context->streams.insert(made);
   *stream = made;
   return CUDA_SUCCESS;
@@ -99,6 +103,18 @@ Landings LandingsBefore(CUstream_st* stream) {
     landings.insert(landings.end(), more.begin(), more.end());
   }
   return landings;
+}
+
+void HoldStreams(CUctx_st* context, const Landings& landings) {
+  const auto hold = [&landings](CUstream_st* stream) {
+    stream->submitted.fetch_add(1, std::memory_order_relaxed);
+    stream->landings.Add(landings);
+  };
+  std::lock_guard lock(context->mutex);
+  context->held = true;
+  context->held_after.Add(landings);
+  hold(context->legacy);
+  for (CUstream_st* stream : context->streams) hold(stream);
 }
 
 CUresult AwaitLandings(const Landings& landings) {

@@ -18,6 +18,9 @@ CUresult FindStream(CUstream handle, CUctx_st* context, CUstream_st** stream);
 Landings LandingsBefore(CUstream_st* stream);
 /// The same for all streams of a context.
 Landings LandingsOf(CUctx_st* context);
+/// What is enqueued in any stream of the context, of later ones too, has to wait from now on for what `landings` come
+/// before: no stream is known to be idle.
+void HoldStreams(CUctx_st* context, const Landings& landings);
 /// Waits until they have landed.
 CUresult AwaitLandings(const Landings& landings);
 

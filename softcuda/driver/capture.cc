@@ -106,6 +106,20 @@ CUresult CheckLegacy(const Stream& stream) {
   return CUDA_SUCCESS;
 }
 
+bool InvalidateIn(const ContextPtr& context) {
+  bool any = false;
+  Captures& all = AllCaptures();
+  const std::lock_guard lock(all.mutex);
+  for (const CapturePtr& capture : all.open) {
+    const bool takes_part = std::any_of(capture->streams.begin(), capture->streams.end(),
+                                        [&](const Stream* stream) { return stream->context.lock() == context; });
+    if (!takes_part) continue;
+    capture->invalidated = true;
+    any = true;
+  }
+  return any;
+}
+
 CUresult BeginCapture(Stream* stream, CUstreamCaptureMode mode, const GraphPtr& into, std::vector<NodePtr> ends) {
   static std::atomic<uint64_t> next{1};
   if (stream->legacy) return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;

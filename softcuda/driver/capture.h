@@ -26,6 +26,9 @@ CUresult JoinCapture(Stream* stream, const CapturePtr& capture, const std::vecto
 /// CUDA_ERROR_STREAM_CAPTURE_IMPLICIT.
 CUresult CheckLegacy(const Stream& stream);
 
+/// Invalidates the captures in which streams of the context take part. False: there are none.
+bool InvalidateIn(const ContextPtr& context);
+
 /// `into`: adds to this graph after `ends`; null: a new one.
 CUresult BeginCapture(Stream* stream, CUstreamCaptureMode mode, const GraphPtr& into, std::vector<NodePtr> ends);
 /// The graph, or null and the error that ended the capture.

@@ -95,6 +95,8 @@ void Context::RemoveStream(const Stream* stream) {
 std::vector<OperationPtr> Context::Dependencies(const Stream& stream) {
   std::vector<OperationPtr> after{stream.tail};
   if (standstill != nullptr) after.push_back(standstill);
+  if (held != nullptr && GetDriver()->queue.Done(held)) held = nullptr;
+  if (held != nullptr) after.push_back(held);
   if (stream.legacy) {
     for (const Stream* other : streams_) {
       if (other->blocking()) after.push_back(other->tail);

@@ -91,6 +91,7 @@ class Context : public std::enable_shared_from_this<Context> {
   std::atomic<int> shared_config{CU_SHARED_MEM_CONFIG_DEFAULT_BANK_SIZE};
   std::set<int> peers;      ///< Devices whose memory may be used. With the lock.
   OperationPtr standstill;  ///< Not null: new work waits for it (standstill.h). With the lock.
+  OperationPtr held;        ///< The same, since cuCtxWaitEvent. With the lock.
 
  private:
   Device* const device_;

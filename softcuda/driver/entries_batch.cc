@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Entry points: many copies in one call, what is known of a range of managed memory, events of a whole context, default
-// pools by location.
+// Entry points: many copies in one call, what is known of a range of managed memory, default pools by location.
 #include <algorithm>
 #include <cstring>
 
@@ -127,18 +126,6 @@ CUresult CUDAAPI cuDeviceSetGraphMemAttribute(CUdevice number, CUgraphMem_attrib
   std::memcpy(&wish, value, sizeof(wish));
   // The mark begins anew at what is used now, which is where it always is: memory of graphs is not given back.
   return wish == 0 ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
-}
-
-CUresult CUDAAPI cuCtxRecordEvent(CUcontext handle, CUevent event_handle) {
-  Driver* driver = nullptr;
-  HAWSER_TRY(GetReady(&driver));
-  const ContextPtr context = driver->contexts.Find(handle);
-  const EventPtr event = driver->events.Find(event_handle);
-  if (context == nullptr) return CUDA_ERROR_INVALID_CONTEXT;
-  if (event == nullptr || event->context.lock() != context) return CUDA_ERROR_INVALID_HANDLE;
-  const std::lock_guard lock(context->mutex);
-  SubmitRecord(event.get(), context->AllTails());
-  return CUDA_SUCCESS;
 }
 
 }  // extern "C"

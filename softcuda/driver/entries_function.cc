@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Entry points: attributes and parameters of functions, occupancy.
 #include <algorithm>
+#include <climits>
 
 #include "softcuda/driver/entry.h"
 #include "softcuda/driver/function_info.h"
@@ -31,6 +32,21 @@ CUresult ActiveBlocks(int* blocks, CUfunction handle, int threads, size_t shared
   HAWSER_TRY(DeviceOf(*function, &device));
   if (blocks == nullptr || threads <= 0) return CUDA_ERROR_INVALID_VALUE;
   *blocks = BlocksPerMultiprocessor(*device, *function, threads, shared);
+  return CUDA_SUCCESS;
+}
+
+/// The threads of a block of this launch. Every block is a cluster of its own here: others are refused, as by a launch.
+CUresult CheckClusters(const CUlaunchConfig* config, int* threads) {
+  if (config == nullptr || (config->numAttrs != 0 && config->attrs == nullptr)) return CUDA_ERROR_INVALID_VALUE;
+  const uint64_t all = uint64_t{config->blockDimX} * config->blockDimY * config->blockDimZ;
+  const bool grid = config->gridDimX != 0 && config->gridDimY != 0 && config->gridDimZ != 0;
+  if (all == 0 || all > INT_MAX || !grid) return CUDA_ERROR_INVALID_VALUE;
+  *threads = static_cast<int>(all);
+  for (unsigned i = 0; i < config->numAttrs; ++i) {
+    if (config->attrs[i].id != CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION) continue;
+    const auto& cluster = config->attrs[i].value.clusterDim;
+    if (cluster.x > 1 || cluster.y > 1 || cluster.z > 1) return CUDA_ERROR_INVALID_CLUSTER_SIZE;
+  }
   return CUDA_SUCCESS;
 }
 
@@ -167,6 +183,30 @@ CUresult CUDAAPI cuOccupancyAvailableDynamicSMemPerBlock(size_t* bytes, CUfuncti
   const int most = device->Attribute(CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN);
   const int dynamic = std::min(all, most) - static_cast<int>(function->info().static_shared_bytes);
   *bytes = static_cast<size_t>(std::max(0, dynamic));
+  return CUDA_SUCCESS;
+}
+
+CUresult CUDAAPI cuOccupancyMaxActiveClusters(int* clusters, CUfunction handle, const CUlaunchConfig* config) {
+  FunctionPtr function;
+  HAWSER_TRY(FindFunction(handle, &function));
+  Device* device = nullptr;
+  HAWSER_TRY(DeviceOf(*function, &device));
+  int threads = 0;
+  if (clusters == nullptr) return CUDA_ERROR_INVALID_VALUE;
+  HAWSER_TRY(CheckClusters(config, &threads));
+  *clusters = BlocksPerMultiprocessor(*device, *function, threads, config->sharedMemBytes) *
+              device->Attribute(CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT);
+  return CUDA_SUCCESS;
+}
+
+CUresult CUDAAPI cuOccupancyMaxPotentialClusterSize(int* size, CUfunction handle, const CUlaunchConfig* config) {
+  FunctionPtr function;
+  HAWSER_TRY(FindFunction(handle, &function));
+  int threads = 0;
+  if (size == nullptr) return CUDA_ERROR_INVALID_VALUE;
+  const CUresult result = CheckClusters(config, &threads);
+  if (result != CUDA_SUCCESS && result != CUDA_ERROR_INVALID_CLUSTER_SIZE) return result;  // Their size is ignored.
+  *size = 1;
   return CUDA_SUCCESS;
 }
 

@@ -341,7 +341,8 @@ CUresult CUDAAPI cuMemPrefetchAsync(CUdeviceptr address, size_t bytes, CUdevice 
 
 CUresult CUDAAPI cuFlushGPUDirectRDMAWrites(CUflushGPUDirectRDMAWritesTarget, CUflushGPUDirectRDMAWritesScope) {
   ContextPtr context;
-  return CurrentContext(&context);
+  HAWSER_TRY(CurrentContext(&context));
+  return CUDA_ERROR_NOT_SUPPORTED;  // As GPU_DIRECT_RDMA_FLUSH_WRITES_OPTIONS says.
 }
 
 }  // extern "C"

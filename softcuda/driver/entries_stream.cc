@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Entry points: streams, events, host functions, operations on memory words.
+// Entry points: streams, events of streams and of whole contexts, host functions, operations on memory words.
 #include <algorithm>
 #include <chrono>
 
@@ -45,6 +45,13 @@ CUresult FindEvent(CUevent handle, EventPtr* event) {
   HAWSER_TRY(GetReady(&driver));
   *event = driver->events.Find(handle);
   return *event == nullptr ? CUDA_ERROR_INVALID_HANDLE : CUDA_SUCCESS;
+}
+
+CUresult FindContext(CUcontext handle, ContextPtr* context) {
+  Driver* driver = nullptr;
+  HAWSER_TRY(GetReady(&driver));
+  *context = driver->contexts.Find(handle);
+  return *context == nullptr || (*context)->destroyed() ? CUDA_ERROR_INVALID_CONTEXT : (*context)->error();
 }
 
 /// What an event stands for now; a captured event stands for nothing that could be waited for.
@@ -325,6 +332,37 @@ CUresult CUDAAPI cuStreamWaitEvent(CUstream stream_handle, CUevent handle, unsig
   HAWSER_TRY(FindEvent(handle, &event));
   if (flags != CU_EVENT_WAIT_DEFAULT && flags != CU_EVENT_WAIT_EXTERNAL) return CUDA_ERROR_INVALID_VALUE;
   return WaitEvent(stream, event, flags);
+}
+
+CUresult CUDAAPI cuCtxRecordEvent(CUcontext handle, CUevent event_handle) {
+  ContextPtr context;
+  EventPtr event;
+  HAWSER_TRY(FindContext(handle, &context));
+  HAWSER_TRY(FindEvent(event_handle, &event));
+  if (event->context.lock() != context) return CUDA_ERROR_INVALID_HANDLE;
+  const std::lock_guard lock(context->mutex);
+  if (InvalidateIn(context)) return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
+  SubmitRecord(event.get(), context->AllTails());
+  return CUDA_SUCCESS;
+}
+
+CUresult CUDAAPI cuCtxWaitEvent(CUcontext handle, CUevent event_handle) {
+  ContextPtr context;
+  EventPtr event;
+  HAWSER_TRY(FindContext(handle, &context));
+  HAWSER_TRY(FindEvent(event_handle, &event));
+  const std::lock_guard lock(context->mutex);
+  bool recorded = false;
+  bool captured = false;
+  {
+    const std::lock_guard event_lock(event->mutex);
+    recorded = event->recorded != nullptr || (event->shared != nullptr && event->shared->last() != 0);
+    captured = event->capture != nullptr;
+    if (captured) event->capture->invalidated = true;
+  }
+  if (InvalidateIn(context) || captured) return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
+  if (recorded) context->held = SubmitWait(event, context, {context->held});
+  return CUDA_SUCCESS;
 }
 
 CUresult CUDAAPI cuEventQuery(CUevent handle) {

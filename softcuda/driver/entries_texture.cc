@@ -144,14 +144,31 @@ CUresult CUDAAPI cuArray3DGetDescriptor_v2(CUDA_ARRAY3D_DESCRIPTOR* descriptor, 
   return CUDA_SUCCESS;
 }
 
-CUresult CUDAAPI cuArrayGetMemoryRequirements(CUDA_ARRAY_MEMORY_REQUIREMENTS* requirements, CUarray handle, CUdevice) {
+// What only arrays have that get their memory later, which cannot be made here (kKnownFlags).
+
+CUresult CUDAAPI cuArrayGetMemoryRequirements(CUDA_ARRAY_MEMORY_REQUIREMENTS*, CUarray handle, CUdevice) {
   ArrayPtr array;
   HAWSER_TRY(FindArray(handle, &array));
-  if (requirements == nullptr) return CUDA_ERROR_INVALID_VALUE;
-  *requirements = {};
-  requirements->size = array->bytes;
-  requirements->alignment = AddressRange::kPage;
-  return CUDA_SUCCESS;
+  return CUDA_ERROR_INVALID_VALUE;
+}
+
+CUresult CUDAAPI cuArrayGetSparseProperties(CUDA_ARRAY_SPARSE_PROPERTIES*, CUarray handle) {
+  ArrayPtr array;
+  HAWSER_TRY(FindArray(handle, &array));
+  return CUDA_ERROR_INVALID_VALUE;
+}
+
+CUresult CUDAAPI cuMipmappedArrayGetMemoryRequirements(CUDA_ARRAY_MEMORY_REQUIREMENTS*, CUmipmappedArray handle,
+                                                       CUdevice) {
+  ArrayPtr whole;
+  HAWSER_TRY(FindArray(reinterpret_cast<CUarray>(handle), &whole));
+  return CUDA_ERROR_INVALID_VALUE;
+}
+
+CUresult CUDAAPI cuMipmappedArrayGetSparseProperties(CUDA_ARRAY_SPARSE_PROPERTIES*, CUmipmappedArray handle) {
+  ArrayPtr whole;
+  HAWSER_TRY(FindArray(reinterpret_cast<CUarray>(handle), &whole));
+  return CUDA_ERROR_INVALID_VALUE;
 }
 
 CUresult CUDAAPI cuArrayDestroy(CUarray handle) { return Destroy(Number(handle)); }

@@ -169,6 +169,52 @@ TEST_F(CudaErrors, CopiesOutsideOfAllocationsAreRefused) {
   HAWSER_CU(cuMemcpyDtoH(large.data(), memory, 1024));
 }
 
+TEST_F(CudaErrors, NodesThatAreWrongAreRefusedByTheVeryCall) {
+  CUgraph graph = nullptr, other = nullptr;
+  HAWSER_CU(cuGraphCreate(&graph, 0));
+  HAWSER_CU(cuGraphCreate(&other, 0));
+  CUgraphNode node = nullptr, before = nullptr, strange = nullptr;
+  HAWSER_CU(cuGraphAddEmptyNode(&before, graph, nullptr, 0));
+  HAWSER_CU(cuGraphAddEmptyNode(&strange, other, nullptr, 0));
+  const CUgraphNode twice[] = {before, before};
+  EXPECT_EQ(cuGraphAddEmptyNode(&node, graph, twice, 2), CUDA_ERROR_INVALID_VALUE) << "one dependency twice";
+  EXPECT_EQ(cuGraphAddEmptyNode(&node, graph, &strange, 1), CUDA_ERROR_INVALID_VALUE) << "a node of another graph";
+  CUDA_KERNEL_NODE_PARAMS kernel{};
+  CUdeviceptr memory = 0;
+  uint32_t value = 0;
+  void* parameters[] = {&memory, &value, &value};
+  kernel.func = Function("add");
+  kernel.gridDimX = kernel.gridDimY = 1;
+  kernel.blockDimX = kernel.blockDimY = kernel.blockDimZ = 1;
+  kernel.kernelParams = parameters;
+  EXPECT_EQ(cuGraphAddKernelNode(&node, graph, nullptr, 0, &kernel), CUDA_ERROR_INVALID_VALUE) << "an empty grid";
+  HAWSER_CU(cuMemAlloc(&memory, 4096));
+  CUDA_MEMSET_NODE_PARAMS fill{};
+  fill.dst = memory;
+  fill.elementSize = 4;
+  fill.width = 1024;
+  fill.height = 1;
+  CUDA_MEMCPY3D copy{};
+  copy.srcMemoryType = copy.dstMemoryType = CU_MEMORYTYPE_DEVICE;
+  copy.srcDevice = memory;
+  copy.dstDevice = memory + 2048;
+  copy.WidthInBytes = 2048;
+  copy.Height = copy.Depth = 1;
+  HAWSER_CU(cuGraphAddMemsetNode(&node, graph, &before, 1, &fill, context_));
+  HAWSER_CU(cuGraphAddMemcpyNode(&node, graph, &before, 1, &copy, context_));
+  fill.width = 1025;
+  copy.WidthInBytes = 2049;
+  EXPECT_EQ(cuGraphAddMemsetNode(&node, graph, &before, 1, &fill, context_), CUDA_ERROR_INVALID_VALUE) << "too far";
+  EXPECT_EQ(cuGraphAddMemcpyNode(&node, graph, &before, 1, &copy, context_), CUDA_ERROR_INVALID_VALUE) << "too far";
+  fill.width = 16;
+  copy.WidthInBytes = 16;
+  HAWSER_CU(cuMemFree(memory));
+  EXPECT_EQ(cuGraphAddMemsetNode(&node, graph, &before, 1, &fill, context_), CUDA_ERROR_INVALID_VALUE) << "freed";
+  EXPECT_EQ(cuGraphAddMemcpyNode(&node, graph, &before, 1, &copy, context_), CUDA_ERROR_INVALID_VALUE) << "freed";
+  HAWSER_CU(cuGraphDestroy(other));
+  HAWSER_CU(cuGraphDestroy(graph));
+}
+
 TEST_F(CudaErrors, NotReadyIsNoError) {
   CUstream stream = nullptr;
   HAWSER_CU(cuStreamCreate(&stream, CU_STREAM_DEFAULT));

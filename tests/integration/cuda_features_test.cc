@@ -374,7 +374,19 @@ TEST_F(CudaFeatures, ArraysGiveBackWhatTheyWereGiven) {
   CUDA_ARRAY_DESCRIPTOR told{};
   HAWSER_CU(cuArrayGetDescriptor(&told, array));
   EXPECT_EQ(told.Width, 64u);
+  // It has its memory already.
+  CUDA_ARRAY_MEMORY_REQUIREMENTS requirements{};
+  CUDA_ARRAY_SPARSE_PROPERTIES tiles{};
+  EXPECT_EQ(cuArrayGetMemoryRequirements(&requirements, array, device_), CUDA_ERROR_INVALID_VALUE);
+  EXPECT_EQ(cuArrayGetSparseProperties(&tiles, array), CUDA_ERROR_INVALID_VALUE);
   HAWSER_CU(cuArrayDestroy(array));
+  EXPECT_EQ(cuArrayGetMemoryRequirements(&requirements, array, device_), CUDA_ERROR_INVALID_HANDLE);
+  // Those that get it later need a device that has them.
+  int later = 0;
+  HAWSER_CU(cuDeviceGetAttribute(&later, CU_DEVICE_ATTRIBUTE_SPARSE_CUDA_ARRAY_SUPPORTED, device_));
+  if (later != 0) return;
+  CUDA_ARRAY3D_DESCRIPTOR sparse{64, 64, 0, CU_AD_FORMAT_UNSIGNED_INT32, 1, CUDA_ARRAY3D_SPARSE};
+  EXPECT_EQ(cuArray3DCreate(&array, &sparse), CUDA_ERROR_INVALID_VALUE);
 }
 
 TEST_F(CudaFeatures, StreamOrderedMemory) {

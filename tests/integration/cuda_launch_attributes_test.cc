@@ -73,6 +73,41 @@ TEST_F(CudaLaunchAttributes, OthersAreRefusedByTheVeryCall) {
   EXPECT_EQ(Ran(), 1u);
 }
 
+TEST_F(CudaLaunchAttributes, ClustersAreCountedAsTheDeviceHasThem) {
+  CUdevice device = 0;
+  int clusters = 0, processors = 0, each = 0, active = 0, most = 0;
+  HAWSER_CU(cuCtxGetDevice(&device));
+  HAWSER_CU(cuDeviceGetAttribute(&clusters, CU_DEVICE_ATTRIBUTE_CLUSTER_LAUNCH, device));
+  HAWSER_CU(cuDeviceGetAttribute(&processors, CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT, device));
+  HAWSER_CU(cuOccupancyMaxActiveBlocksPerMultiprocessor(&each, add_, 64, 0));
+  CUlaunchAttribute size = Nought(CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION);
+  size.value.clusterDim.x = size.value.clusterDim.y = size.value.clusterDim.z = 1;
+  CUlaunchConfig config{};
+  config.gridDimX = 2;
+  config.gridDimY = config.gridDimZ = config.blockDimY = config.blockDimZ = 1;
+  config.blockDimX = 64;
+  config.hStream = stream_;
+  config.attrs = &size;
+  config.numAttrs = 1;
+  HAWSER_CU(cuOccupancyMaxActiveClusters(&active, add_, &config));
+  EXPECT_EQ(active, each * processors);
+  HAWSER_CU(cuOccupancyMaxPotentialClusterSize(&most, add_, &config));
+  size.value.clusterDim.x = 2;
+  const CUresult two = cuOccupancyMaxActiveClusters(&active, add_, &config);
+  if (clusters == 0) {
+    EXPECT_EQ(most, 1);
+    EXPECT_EQ(two, CUDA_ERROR_INVALID_CLUSTER_SIZE);
+  } else {
+    EXPECT_GE(most, 2);
+    EXPECT_EQ(two, CUDA_SUCCESS);
+    EXPECT_GT(active, 0);
+  }
+  config.blockDimX = 0;
+  EXPECT_EQ(cuOccupancyMaxActiveClusters(&active, add_, &config), CUDA_ERROR_INVALID_VALUE);
+  EXPECT_EQ(cuOccupancyMaxActiveClusters(nullptr, add_, &config), CUDA_ERROR_INVALID_VALUE);
+  EXPECT_EQ(cuOccupancyMaxPotentialClusterSize(&most, nullptr, &config), CUDA_ERROR_INVALID_HANDLE);
+}
+
 TEST_F(CudaLaunchAttributes, StreamsHaveTheirs) {
   CUstreamAttrValue value{};
   int least = 0, greatest = 0, priority = 1;

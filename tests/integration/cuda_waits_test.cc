@@ -112,6 +112,47 @@ TEST_F(CudaWaits, DISABLED_Settings) {
 
 TEST(CudaWaitsTest, SettingsAreAskedForOnce) { EXPECT_EQ(WaitsOfRounds("CudaWaits.DISABLED_Settings", kSteps), 0); }
 
+/// A graph with a node of each type of which the guest knows whether the driver takes it.
+TEST_F(CudaWaits, DISABLED_Graphs) {
+  uint32_t count = kWords, value = 1;
+  void* parameters[] = {&memory_, &count, &value};
+  CUDA_KERNEL_NODE_PARAMS kernel{};
+  kernel.func = add_;
+  kernel.gridDimX = kWords / 128;
+  kernel.gridDimY = kernel.gridDimZ = 1;
+  kernel.blockDimX = 128;
+  kernel.blockDimY = kernel.blockDimZ = 1;
+  kernel.kernelParams = parameters;
+  CUDA_MEMSET_NODE_PARAMS fill{};
+  fill.dst = memory_;
+  fill.elementSize = 4;
+  fill.width = kWords;
+  fill.height = 1;
+  CUDA_MEMCPY3D copy{};
+  copy.srcMemoryType = copy.dstMemoryType = CU_MEMORYTYPE_DEVICE;
+  copy.srcDevice = memory_;
+  copy.dstDevice = memory_ + kBytes;
+  copy.WidthInBytes = kBytes;
+  copy.Height = copy.Depth = 1;
+  CUDA_HOST_NODE_PARAMS host{};
+  host.fn = [](void*) {};
+  for (int round = 0; round < WantedRounds(); ++round) {
+    CUgraph graph = nullptr;
+    CUgraphNode nodes[7] = {};
+    HAWSER_CU(cuGraphCreate(&graph, 0));
+    HAWSER_CU(cuGraphAddMemsetNode(&nodes[0], graph, nullptr, 0, &fill, context_));
+    HAWSER_CU(cuGraphAddKernelNode(&nodes[1], graph, &nodes[0], 1, &kernel));
+    HAWSER_CU(cuGraphAddMemcpyNode(&nodes[2], graph, &nodes[1], 1, &copy, context_));
+    HAWSER_CU(cuGraphAddEventRecordNode(&nodes[3], graph, &nodes[2], 1, begin_));
+    HAWSER_CU(cuGraphAddEventWaitNode(&nodes[4], graph, &nodes[3], 1, begin_));
+    HAWSER_CU(cuGraphAddHostNode(&nodes[5], graph, &nodes[4], 1, &host));
+    HAWSER_CU(cuGraphAddEmptyNode(&nodes[6], graph, nodes, 6));
+    HAWSER_CU(cuGraphDestroy(graph));
+  }
+}
+
+TEST(CudaWaitsTest, GraphsAreMadeWithoutWaiting) { EXPECT_EQ(WaitsOfRounds("CudaWaits.DISABLED_Graphs", kSteps), 0); }
+
 TEST_F(CudaWaits, ASettingIsWhatItWasSetToLast) {
   CUmemoryPool pool = nullptr;
   HAWSER_CU(cuDeviceGetDefaultMemPool(&pool, device_));

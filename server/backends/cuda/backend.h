@@ -149,6 +149,7 @@ class CudaBackend final : public cuda::Handler, public SessionBackend {
   int32_t DownloadImage(const cuda::Call& call, const cuda::DownloadImage& message) override;
   int32_t Launch(const cuda::Call& call, const cuda::Launch& message) override;
   int32_t LaunchWith(const cuda::Call& call, const cuda::LaunchWith& message) override;
+  int32_t AskClusters(const cuda::Call& call, const cuda::AskClusters& message) override;
   int32_t CreateStream(const cuda::Call& call, const cuda::CreateStream& message) override;
   int32_t SetStreamAttribute(const cuda::Call& call, const cuda::SetStreamAttribute& message) override;
   int32_t SynchronizeStream(const cuda::Call& call, const cuda::SynchronizeStream& message) override;
@@ -159,6 +160,8 @@ class CudaBackend final : public cuda::Handler, public SessionBackend {
   int32_t EnqueueStreamValues(const cuda::Call& call, const cuda::EnqueueStreamValues& message) override;
   int32_t CreateEvent(const cuda::Call& call, const cuda::CreateEvent& message) override;
   int32_t RecordEvent(const cuda::Call& call, const cuda::RecordEvent& message) override;
+  int32_t RecordContext(const cuda::Call& call, const cuda::RecordContext& message) override;
+  int32_t HoldContext(const cuda::Call& call, const cuda::HoldContext& message) override;
   int32_t SynchronizeEvent(const cuda::Call& call, const cuda::SynchronizeEvent& message) override;
   int32_t WatchEvent(const cuda::Call& call, const cuda::WatchEvent& message) override;
   int32_t GetElapsed(const cuda::Call& call, const cuda::GetElapsed& message) override;
@@ -171,6 +174,7 @@ class CudaBackend final : public cuda::Handler, public SessionBackend {
   int32_t CreateGraph(const cuda::Call& call, const cuda::CreateGraph& message) override;
   int32_t CloneGraph(const cuda::Call& call, const cuda::CloneGraph& message) override;
   int32_t AddNode(const cuda::Call& call, const cuda::AddNode& message) override;
+  int32_t PlaceNode(const cuda::Call& call, const cuda::PlaceNode& message) override;
   int32_t AddAllocationNode(const cuda::Call& call, const cuda::AddAllocationNode& message) override;
   int32_t CreateCondition(const cuda::Call& call, const cuda::CreateCondition& message) override;
   int32_t AddConditionalNode(const cuda::Call& call, const cuda::AddConditionalNode& message) override;
@@ -452,7 +456,10 @@ class CudaBackend final : public cuda::Handler, public SessionBackend {
   // ------------------------------------------------------------------ graphs (graphs.cc, node_attributes.cc)
   wire::Id NameNode(wire::Id graph, CUgraphNode node, const wire::ArrayView<wire::Id>& names, size_t* used);
   int32_t UseNodes(const wire::ArrayView<wire::Id>& ids, std::vector<CUgraphNode>* nodes);
-  int32_t AddNativeNode(const cuda::AddNode& message, CUgraph graph, const std::vector<CUgraphNode>& dependencies,
+  /// From an AddNode or a PlaceNode.
+  template <typename Message>
+  int32_t MakeNode(const Message& message);
+  int32_t AddNativeNode(const cuda::NodeParameters& from, CUgraph graph, const std::vector<CUgraphNode>& dependencies,
                         CUgraphNode* node);
   /// Null, and `status` says why, for what is not a kernel's node.
   const Node* UseKernelNode(wire::Id id, int32_t* status);

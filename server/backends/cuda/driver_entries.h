@@ -65,6 +65,10 @@
   X(cuDeviceGetDefaultMemPool)          \
   X(cuDeviceSetMemPool)                 \
   X(cuCtxCreate)                        \
+  X(cuCtxRecordEvent)                   \
+  X(cuCtxWaitEvent)                     \
+  X(cuOccupancyMaxActiveClusters)       \
+  X(cuOccupancyMaxPotentialClusterSize) \
   X(cuCtxSetFlags)                      \
   X(cuCtxSetLimit)                      \
   X(cuCtxGetLimit)                      \

@@ -77,12 +77,14 @@ Footprint CudaBackend::FootprintOf(const wire::FrameHeader& header, wire::Bytes 
     case Opcode::kDescribeKernel:
     case Opcode::kGetGlobal:
     case Opcode::kGetFunction:
+    case Opcode::kAskClusters:
     case Opcode::kGetLibraryModule:
     case Opcode::kLinkImages:
     case Opcode::kDownloadImage:
     case Opcode::kCreateStream:
     case Opcode::kCreateEvent:
     case Opcode::kCreateGraph:
+    case Opcode::kPlaceNode:
       return {.kind = Kind::kCreation};
 
     case Opcode::kWrite:

@@ -77,6 +77,7 @@ int32_t CudaBackend::CloneGraph(const cuda::Call& call, const cuda::CloneGraph& 
   const Graph* graph = Use<Graph>(message.graph, &status);
   if (graph == nullptr) return ReplyStatus(call, status);
   if (driver_.cuGraphClone == nullptr) return ReplyStatus(call, kNotSupported);
+  if (graph->lacks != 0) return ReplyStatus(call, graph->lacks);
   Graph clone;
   const CUresult result = driver_.cuGraphClone(&clone.native, graph->native);
   if (result != CUDA_SUCCESS) return ReplyStatus(call, result);
@@ -151,9 +152,8 @@ CudaBackend::HostCall* CudaBackend::NewHostCall(uint64_t callback, bool once) {
   return host_calls_.back().get();
 }
 
-int32_t CudaBackend::AddNativeNode(const cuda::AddNode& message, CUgraph graph,
+int32_t CudaBackend::AddNativeNode(const cuda::NodeParameters& from, CUgraph graph,
                                    const std::vector<CUgraphNode>& dependencies, CUgraphNode* node) {
-  const cuda::NodeParameters& from = message.parameters;
   const CUgraphNode* before = dependencies.data();
   const size_t count = dependencies.size();
   int32_t status = 0;
@@ -193,6 +193,7 @@ int32_t CudaBackend::AddNativeNode(const cuda::AddNode& message, CUgraph graph,
     case NodeKind::kGraph: {
       const Graph* child = Use<Graph>(from.graph, &status);
       if (child == nullptr) return status;
+      if (child->lacks != 0) return child->lacks;
       if (driver_.cuGraphAddChildGraphNode == nullptr) return kNotSupported;
       return driver_.cuGraphAddChildGraphNode(node, graph, before, count, child->native);
     }
@@ -217,23 +218,34 @@ int32_t CudaBackend::AddNativeNode(const cuda::AddNode& message, CUgraph graph,
   return CUDA_ERROR_INVALID_VALUE;
 }
 
-int32_t CudaBackend::AddNode(const cuda::Call& call, const cuda::AddNode& message) {
+template <typename Message>
+int32_t CudaBackend::MakeNode(const Message& message) {
   int32_t status = 0;
-  const auto answer = [&](int32_t result) {
-    reason_.clear();
-    return ReplyStatus(call, result);
-  };
   const Graph* graph = Use<Graph>(message.graph, &status);
   std::vector<CUgraphNode> dependencies;
-  if (graph == nullptr) return answer(status);
-  if (status = UseNodes(message.dependencies, &dependencies); status != 0) return answer(status);
+  if (graph == nullptr) return status;
+  if (status = UseNodes(message.dependencies, &dependencies); status != 0) return status;
   Node node;
   node.graph = message.graph;
-  if (status = AddNativeNode(message, graph->native, dependencies, &node.native); status != 0) return answer(status);
+  status = AddNativeNode(message.parameters, graph->native, dependencies, &node.native);
+  if (status != 0) return status;
   const CUgraphNode native = node.native;
-  if (status = Keep(message.node, node); status != 0) return answer(status);
+  if (status = Keep(message.node, node); status != 0) return status;
   objects_->Table<Graph>().Find(message.graph)->names[native] = message.node;
-  return answer(0);
+  return 0;
+}
+
+int32_t CudaBackend::AddNode(const cuda::Call& call, const cuda::AddNode& message) {
+  const int32_t status = MakeNode(message);
+  reason_.clear();
+  return ReplyStatus(call, status);
+}
+
+int32_t CudaBackend::PlaceNode(const cuda::Call& call, const cuda::PlaceNode& message) {
+  const int32_t status = MakeNode(message);
+  if (status == 0) return 0;
+  if (Graph* graph = objects_->Table<Graph>().Find(message.graph); graph != nullptr) graph->lacks = status;
+  return Fail(call, status, message.node, message.parameters.context);
 }
 
 int32_t CudaBackend::AddAllocationNode(const cuda::Call& call, const cuda::AddAllocationNode& message) {
@@ -534,7 +546,8 @@ int32_t CudaBackend::FindNodeInClone(const cuda::Call& call, const cuda::FindNod
 int32_t CudaBackend::InstantiateGraph(const cuda::Call& call, const cuda::InstantiateGraph& message) {
   cuda::InstantiateResult reply;
   const Graph* graph = Use<Graph>(message.graph, &reply.status);
-  if (graph != nullptr && message.context) (void)Enter(message.context, &reply.status);
+  if (graph != nullptr) reply.status = graph->lacks;
+  if (reply.status == 0 && message.context) (void)Enter(message.context, &reply.status);
   if (reply.status == 0 && driver_.cuGraphInstantiateWithParams == nullptr) reply.status = kNotSupported;
   if (reply.status == 0) {
     // An upload would need a stream; LaunchGraph does that.
@@ -565,7 +578,8 @@ int32_t CudaBackend::UpdateGraph(const cuda::Call& call, const cuda::UpdateGraph
   cuda::UpdateResult reply;
   const GraphExec* exec = Use<GraphExec>(message.exec, &reply.status);
   const Graph* graph = exec != nullptr ? Use<Graph>(message.graph, &reply.status) : nullptr;
-  if (graph != nullptr && driver_.cuGraphExecUpdate == nullptr) reply.status = kNotSupported;
+  if (graph != nullptr) reply.status = graph->lacks;
+  if (reply.status == 0 && driver_.cuGraphExecUpdate == nullptr) reply.status = kNotSupported;
   if (reply.status == 0) {
     CUgraphExecUpdateResultInfo info{};
     reply.status = driver_.cuGraphExecUpdate(exec->owned.get(), graph->native, &info);

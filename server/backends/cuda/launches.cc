@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
 #include <cstring>
 
 #include "proto/cuda_api/launch_attribute.h"
@@ -81,6 +82,44 @@ int32_t CudaBackend::LaunchWith(const cuda::Call& call, const cuda::LaunchWith& 
     return Finish(call, result, message.context);
   }
   return Submit(call, at, message.context, std::move(launch), function->facts, std::move(events));
+}
+
+int32_t CudaBackend::AskClusters(const cuda::Call& call, const cuda::AskClusters& message) {
+  cuda::Value reply;
+  const auto answer = [&](int32_t status) {
+    reply.status = status;
+    reason_.clear();
+    Reply(call, reply);
+    return 0;
+  };
+  const Place at = At(message.context, message.stream, /*plain=*/true);
+  if (!at.ok()) return answer(at.status);
+  int32_t status = 0;
+  const Function* function = Use<Function>(message.function, &status);
+  if (function == nullptr) return answer(status);
+  std::vector<CUlaunchAttribute> attributes;
+  message.attributes.ForEach([&](const cuda::LaunchAttribute& attribute) {
+    if (status == 0) status = FillAttribute(attribute, &attributes.emplace_back());
+  });
+  if (status != 0) return answer(status);
+  CUlaunchConfig config{};
+  config.gridDimX = message.grid[0];
+  config.gridDimY = message.grid[1];
+  config.gridDimZ = message.grid[2];
+  config.blockDimX = message.block[0];
+  config.blockDimY = message.block[1];
+  config.blockDimZ = message.block[2];
+  config.sharedMemBytes = message.shared;
+  config.hStream = at.native();
+  config.attrs = attributes.data();
+  config.numAttrs = static_cast<unsigned>(attributes.size());
+  const auto ask =
+      message.largest != 0 ? driver_.cuOccupancyMaxPotentialClusterSize : driver_.cuOccupancyMaxActiveClusters;
+  if (ask == nullptr) return answer(kNotSupported);
+  int count = 0;
+  status = ask(&count, function->native, &config);
+  reply.value = static_cast<uint64_t>(std::max(count, 0));
+  return answer(status);
 }
 
 int32_t CudaBackend::FillAttribute(const cuda::LaunchAttribute& from, CUlaunchAttribute* to) {

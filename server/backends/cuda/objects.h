@@ -187,6 +187,7 @@ struct Graph {
   OwnedGraph owned;    ///< Null while a capture fills it, and for an inner graph.
   bool inner = false;  ///< A child graph, or a body of a conditional node: ends with its node.
   unsigned depth = 0;  ///< Bodies around it.
+  int32_t lacks = 0;   ///< Why a node that the guest believes to be there is not; then it cannot be instantiated.
   /// Names of its nodes.
   std::unordered_map<CUgraphNode, wire::Id> names;
   std::vector<uint64_t> conditions;  ///< Handles of conditions that were made for it.

@@ -176,6 +176,29 @@ int32_t CudaBackend::RecordEvent(const cuda::Call& call, const cuda::RecordEvent
   return Finish(call, driver_.cuEventRecord(event->native(), at.native()), message.context);
 }
 
+int32_t CudaBackend::RecordContext(const cuda::Call& call, const cuda::RecordContext& message) {
+  int32_t status = 0;
+  const Context* context = Enter(message.context, &status);
+  const Event* event = context != nullptr ? Use<Event>(message.event, &status) : nullptr;
+  if (event == nullptr) return Fail(call, status, {}, message.context);
+  if (driver_.cuCtxRecordEvent == nullptr) return Fail(call, kNotSupported, {}, message.context);
+  return Finish(call, driver_.cuCtxRecordEvent(context->native, event->native()), message.context);
+}
+
+int32_t CudaBackend::HoldContext(const cuda::Call& call, const cuda::HoldContext& message) {
+  int32_t status = 0;
+  const Context* context = Enter(message.context, &status);
+  const Event* event = context != nullptr ? Use<Event>(message.event, &status) : nullptr;
+  if (event == nullptr) return Fail(call, status, {}, message.context);
+  if (driver_.cuCtxWaitEvent == nullptr) return Fail(call, kNotSupported, {}, message.context);
+  // What the event stands for may be anything.
+  context->legacy->plain = false;
+  objects_->Table<Stream>().ForEach([&](wire::Id, Stream& stream) {
+    if (stream.error == 0 && stream.state->context == message.context) stream.state->plain = false;
+  });
+  return Finish(call, driver_.cuCtxWaitEvent(context->native, event->native()), message.context);
+}
+
 int32_t CudaBackend::SynchronizeEvent(const cuda::Call& call, const cuda::SynchronizeEvent& message) {
   int32_t status = 0;
   const Event* event = Use<Event>(message.event, &status);

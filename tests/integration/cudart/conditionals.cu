@@ -83,7 +83,8 @@ void CapturedLoop(int* data) {
   Add<<<1, 1, 0, stream>>>(data + 1, 2);
   CountDown<<<1, 1, 0, stream>>>(data, handle);
   OK(cudaStreamEndCapture(stream, nullptr));
-  EXPECT(cudaStreamEndCapture(stream, nullptr) != cudaSuccess);
+  cudaGraph_t none = nullptr;
+  EXPECT(cudaStreamEndCapture(stream, &none) == cudaErrorIllegalState);  // It captures no more.
   (void)cudaGetLastError();
   cudaGraphExec_t exec;
   OK(cudaGraphInstantiate(&exec, graph, 0));

@@ -41,6 +41,15 @@ void AddTo(DriverTable* table) {
   table->cuGraphDestroy = [](CUgraph graph) {
     return g_graphs->graphs.erase(graph) != 0 ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
   };
+  table->cuGraphInstantiateWithParams = [](CUgraphExec* exec, CUgraph, CUDA_GRAPH_INSTANTIATE_PARAMS*) {
+    *exec = g_graphs->Next<CUgraphExec>();
+    return CUDA_SUCCESS;
+  };
+  table->cuGraphExecDestroy = [](CUgraphExec) { return CUDA_SUCCESS; };
+  table->cuGraphClone = [](CUgraph* clone, CUgraph) {
+    g_graphs->graphs.insert(*clone = g_graphs->Next<CUgraph>());
+    return CUDA_SUCCESS;
+  };
   table->cuGraphConditionalHandleCreate = [](CUgraphConditionalHandle* handle, CUgraph, CUcontext, unsigned, unsigned) {
     *handle = ++g_graphs->last;
     return CUDA_SUCCESS;
@@ -384,6 +393,49 @@ TEST_F(Graphs, AnAllocationsNodeSaysWhatItAllocates) {
   EXPECT_EQ(reply->parameters.size, 4711u);
   EXPECT_EQ(reply->parameters.address, 0xabc0000u);
   EXPECT_EQ(reply->parameters.device, 0u);
+}
+
+// A guest that adds nodes without an answer should know that they are right. One that is wrong has no graph.
+TEST_F(Graphs, AGraphThatLacksANodeIsNotInstantiated) {
+  const auto instantiate = [this] {
+    cuda::InstantiateGraph message;
+    message.exec = session_->NewId(cuda::Handle::kGraphExec);
+    message.graph = graph_;
+    message.context = context_;
+    return session_->Ask<cuda::InstantiateResult>(message)->status;
+  };
+  const auto clone = [this] {
+    cuda::CloneGraph message;
+    message.graph = graph_;
+    message.clone = session_->NewId(cuda::Handle::kGraph);
+    return session_->Ask<cuda::Status>(message)->status;
+  };
+  cuda::PlaceNode place;
+  place.node = session_->NewId(cuda::Handle::kNode);
+  place.graph = graph_;
+  place.parameters.context = context_;
+  place.parameters.kind = CU_GRAPH_NODE_TYPE_EMPTY;
+  EXPECT_EQ(session_->Do(place), 0);
+  EXPECT_EQ(instantiate(), 0);
+  EXPECT_EQ(clone(), 0);
+  const wire::Id good = place.node;
+  place.node = session_->NewId(cuda::Handle::kNode);
+  place.parameters.kind = CU_GRAPH_NODE_TYPE_WAIT_EVENT;
+  place.parameters.event = session_->NewId(cuda::Handle::kEvent);
+  EXPECT_EQ(session_->Do(place), CUDA_ERROR_INVALID_HANDLE);
+  EXPECT_EQ(instantiate(), CUDA_ERROR_INVALID_HANDLE);
+  EXPECT_EQ(clone(), CUDA_ERROR_INVALID_HANDLE);
+  // What is behind it is no more there than it is; the others are.
+  const wire::Id ids[] = {place.node, good};
+  cuda::PlaceNode next;
+  next.node = session_->NewId(cuda::Handle::kNode);
+  next.graph = graph_;
+  next.parameters.kind = CU_GRAPH_NODE_TYPE_EMPTY;
+  next.dependencies = wire::ArrayView<wire::Id>(ids, 2);
+  EXPECT_EQ(session_->Do(next), CUDA_ERROR_INVALID_HANDLE);
+  next.node = session_->NewId(cuda::Handle::kNode);
+  next.dependencies = wire::ArrayView<wire::Id>(ids + 1, 1);
+  EXPECT_EQ(session_->Do(next), 0);
 }
 
 TEST_F(Graphs, ADrawingIsAText) {
