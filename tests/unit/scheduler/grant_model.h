@@ -3,9 +3,14 @@
 #ifndef HAWSER_TESTS_UNIT_SCHEDULER_GRANT_MODEL_H_
 #define HAWSER_TESTS_UNIT_SCHEDULER_GRANT_MODEL_H_
 
+#include <gtest/gtest.h>
+
 #include <chrono>
 #include <cstdint>
+#include <cstdio>
 #include <functional>
+#include <memory>
+#include <string>
 #include <utility>
 
 #include "scheduler/grant/arbiter.h"
@@ -79,6 +84,35 @@ inline void RunPhantom(int launches, BasicGrantPage<ModelAtomic>& page, Bell& sc
     page.active.fetch_sub(MakePiece(kPieceNs), std::memory_order_relaxed);
     scheduler.Ring();
   }
+}
+
+/// The scheduler's thread. A killed worker, whose tenant is `mortal`, is reported when its process, and with it its
+/// contexts on the device, is gone: then `reaped` is set.
+inline void RunArbiter(BasicArbiter<ModelAtomic>& arbiter, ModelBell& bell, TenantId mortal, bool* reaped) {
+  uint64_t now = 1000;
+  while (true) {
+    current->Forget(arbiter.Digest() * 2 + (*reaped ? 1 : 0));
+    (void)bell.Ticket();
+    if (current->deaths_now() && !*reaped) {
+      *reaped = true;
+      arbiter.RemoveTenant(mortal, now);
+    }
+    arbiter.Poll(now);
+    EXPECT_EQ(arbiter.next_wake_ns(), UINT64_MAX);
+    bell.WaitOr([reaped] { return current->deaths_now() && !*reaped; });
+    now += 1000;
+  }
+}
+
+/// Explores a world of that setting. Returns what was wrong; empty: nothing.
+template <typename Explored, typename Setting>
+std::string ExploreWorld(const Setting& setting, size_t preemptions, size_t* states, size_t* deaths) {
+  Explorer explorer([&setting] { return std::make_unique<Explored>(setting); }, preemptions);
+  std::string wrong = explorer.Run(5'000'000);
+  if (states != nullptr) *states = explorer.states();
+  if (deaths != nullptr) *deaths = explorer.deaths();
+  std::printf("%zu states, %zu executions, %zu deaths\n", explorer.states(), explorer.executions(), explorer.deaths());
+  return wrong;
 }
 
 #if defined(__SANITIZE_ADDRESS__) || defined(HAWSER_MODEL_QUICK)

@@ -7,7 +7,6 @@
 #include <gtest/gtest.h>
 
 #include <array>
-#include <cstdio>
 #include <memory>
 #include <string>
 
@@ -18,12 +17,13 @@ namespace hawser::scheduler {
 namespace {
 
 using model::current;
-using model::Explorer;
+using model::ExploreWorld;
 using model::kPieceNs;
 using model::ModelAtomic;
 using model::ModelBell;
 using model::ModelOptions;
 using model::RoundRobin;
+using model::RunArbiter;
 using model::RunPhantom;
 using model::World;
 
@@ -171,21 +171,7 @@ class LoneWorker : public World {
     }
   }
 
-  void Arbitrate() {
-    uint64_t now = 1000;
-    while (true) {
-      current->Forget(arbiter_.Digest() * 2 + (reaped_ ? 1 : 0));
-      (void)scheduler_bell_.Ticket();
-      if (current->deaths_now() && !reaped_) {
-        reaped_ = true;
-        arbiter_.RemoveTenant(ids_[0], now);
-      }
-      arbiter_.Poll(now);
-      EXPECT_EQ(arbiter_.next_wake_ns(), UINT64_MAX);
-      scheduler_bell_.WaitOr([this] { return current->deaths_now() && !reaped_; });
-      now += 1000;
-    }
-  }
+  void Arbitrate() { RunArbiter(arbiter_, scheduler_bell_, ids_[0], &reaped_); }
 
   const Setting setting_;
   ModelBell scheduler_bell_, submit_, alarm_, other_;
@@ -202,12 +188,7 @@ class LoneWorker : public World {
 
 template <typename Hold>
 std::string Explore(const Setting& setting, size_t preemptions, size_t* states = nullptr, size_t* deaths = nullptr) {
-  Explorer explorer([&setting] { return std::make_unique<LoneWorker<Hold>>(setting); }, preemptions);
-  std::string wrong = explorer.Run(5'000'000);
-  if (states != nullptr) *states = explorer.states();
-  if (deaths != nullptr) *deaths = explorer.deaths();
-  std::printf("%zu states, %zu executions, %zu deaths\n", explorer.states(), explorer.executions(), explorer.deaths());
-  return wrong;
+  return ExploreWorld<LoneWorker<Hold>>(setting, preemptions, states, deaths);
 }
 
 using RealHold = BasicOpenHold<ModelAtomic>;
