@@ -1,7 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // Names of errors, the profiler's switches, and what this library does not have by intent.
+#include <atomic>
+
+#include "interposer/core/log.h"
 #include "interposer/cuda/entry.h"
 #include "proto/cuda_api/error_text.h"
+#include "proto/cuda_api/private_interface.h"
 
 using namespace hawser;      // NOLINT(google-build-using-namespace): entry points live outside of namespaces.
 using namespace hawser::cu;  // NOLINT(google-build-using-namespace)
@@ -22,6 +26,10 @@ CUresult CUDAAPI cuGetErrorString(CUresult error, const char** text) {
 CUresult CUDAAPI cuGetExportTable(const void** table, const CUuuid* id) {
   if (table == nullptr || id == nullptr) return CUDA_ERROR_INVALID_VALUE;
   *table = nullptr;
+  static std::atomic_flag said;
+  if (!said.test_and_set(std::memory_order_relaxed)) {
+    guest::Log(guest::LogLevel::kWarning, "%s", cuda_api::PrivateInterfaceText(__builtin_return_address(0)).c_str());
+  }
   return CUDA_ERROR_NOT_FOUND;
 }
 

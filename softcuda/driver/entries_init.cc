@@ -2,9 +2,13 @@
 // Entry points: start, versions, errors, look-up of entry points, profiler.
 #include <cudaProfiler.h>
 
+#include <atomic>
+
 #include "proto/cuda_api/error_text.h"
+#include "proto/cuda_api/private_interface.h"
 #include "proto/cuda_api/proc_table.h"
 #include "softcuda/driver/entry.h"
+#include "softcuda/driver/log.h"
 
 namespace hawser::soft {
 namespace {
@@ -66,6 +70,10 @@ CUresult CUDAAPI cuGetProcAddress_v2(const char* symbol, void** address, int ver
 CUresult CUDAAPI cuGetExportTable(const void** table, const CUuuid*) {
   if (table == nullptr) return CUDA_ERROR_INVALID_VALUE;
   *table = nullptr;  // Private interfaces of another driver: there are none here.
+  static std::atomic_flag said;
+  if (!said.test_and_set(std::memory_order_relaxed)) {
+    Log(hawser::cuda_api::PrivateInterfaceText(__builtin_return_address(0)));
+  }
   return CUDA_ERROR_NOT_FOUND;
 }
 

@@ -310,6 +310,21 @@ TEST_F(CudaErrors, CodeForOtherDevicesIsNamedOnStderr) {
   EXPECT_NE(second.find("cubin for sm_90"), std::string::npos) << second;
 }
 
+TEST_F(CudaErrors, WhoAsksForPrivateInterfacesIsNamedOnStderr) {
+  const void* table = &table;
+  const CUuuid some{};
+  testing::internal::CaptureStderr();
+  const CUresult first = cuGetExportTable(&table, &some);
+  const CUresult second = cuGetExportTable(&table, &some);
+  const std::string said = testing::internal::GetCapturedStderr();
+  EXPECT_EQ(first, CUDA_ERROR_NOT_FOUND);
+  EXPECT_EQ(second, CUDA_ERROR_NOT_FOUND);
+  EXPECT_EQ(table, nullptr);
+  const size_t at = said.find("cuda_errors_test asks for private interfaces");
+  EXPECT_NE(at, std::string::npos) << said;
+  EXPECT_EQ(said.find("private interfaces", at + 40), std::string::npos) << "once is enough: " << said;
+}
+
 TEST_F(CudaErrors, AssertionsAreOnStderr) {
   constexpr char kAsserting[] = R"(
 .version 7.0
