@@ -369,7 +369,7 @@ def alone(bench):
     report = Report("Alone", [
         f"Two servers on one machine, one under fair, one without a scheduler, each with one tenant; the two tenants launch in turn, in slots of {cases[0][2]} ms (short launches) and {cases[1][2]} ms "
         "(long ones), none, fair, fair, none. Neighbouring slots are a pair, so that a machine that changes its speed changes it for both; the loss is the median of all pairs of "
-        f"{servers} pairs of servers, each started anew. Short: sixteen launches under way, each of some microseconds, so that what the server does for one shows. Long: one at a time. The programs have one processor, the servers the other."],
+        f"{servers} pairs of servers, each started anew. Short: sixteen launches under way, each of some microseconds, so that what the server does for one shows. Long: one at a time."],
         ("launches", "none", "fair", "loss, median of the pairs", "its standard error", "pairs", "of each pair of servers"))
     groups = []
     for label, work, slot_ms, slots in cases:

@@ -80,17 +80,6 @@ class Processors:
         return measures.stolen(self.before, self._read())
 
 
-@contextlib.contextmanager
-def on_processors(chosen):
-    """What is started within runs on these processors alone."""
-    before = os.sched_getaffinity(0)
-    os.sched_setaffinity(0, chosen)
-    try:
-        yield
-    finally:
-        os.sched_setaffinity(0, before)
-
-
 class Guest:
     """A tenant's program."""
 
@@ -279,10 +268,7 @@ class Stage:
 
     def run_in_turn(self, policies, work, limit_s=170):
         """Two servers with a policy each and one tenant of each, which take turns in slots of time: the launches a
-        second of each slot, {policy: [rate]}. `work` holds slots and slot_ms. The programs have a processor and the
-        servers the others, where there are several: which thread of the two is on which changes the rates threefold."""
-        processors = sorted(os.sched_getaffinity(0))
-        theirs, ours = set(processors[:1]), set(processors[1:]) or set(processors)
+        second of each slot, {policy: [rate]}. `work` holds slots and slot_ms."""
         with contextlib.ExitStack() as stack:
             folder = pathlib.Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="hawser-experiment-run-")))
             deadline, start = time.monotonic() + limit_s, folder / "start"
@@ -292,12 +278,10 @@ class Stage:
                 tenant = Tenant(f"alone-{policy}", {**work, "side": side})
                 config = folder / f"{policy}.toml"
                 config.write_text(self._configuration(policy, [tenant], {}))
-                with on_processors(ours):
-                    server = stack.enter_context(
-                        with_server.Server(self.build, self.transport, ["--config", str(config)], quiet, self.cuda))
+                server = stack.enter_context(
+                    with_server.Server(self.build, self.transport, ["--config", str(config)], quiet, self.cuda))
                 env = {**server.guest_env(), "HAWSER_TOKEN": self._token(0)}
-                with on_processors(theirs):
-                    guests[policy] = Guest([str(self.program), *tenant.arguments(), "--start", str(start)], env, tenant)
+                guests[policy] = Guest([str(self.program), *tenant.arguments(), "--start", str(start)], env, tenant)
                 stack.callback(guests[policy].stop)
                 guests[policy].wait_until("ready", deadline)
             start_ns = time.clock_gettime_ns(time.CLOCK_MONOTONIC) + 500_000_000
