@@ -81,16 +81,21 @@ TEST_F(CudaContextEvents, ARecordStandsForTheWorkOfAllStreams) {
 }
 
 TEST_F(CudaContextEvents, DataThatWasReadIsThereWhenTheRecordIsOver) {
-  constexpr size_t kCount = size_t{1} << 18;
-  std::vector<uint32_t> back(kCount);
+  constexpr size_t kCount = size_t{4} << 20;
   CUdeviceptr memory = 0;
+  void* pinned = nullptr;  // Reads of other memory wait by themselves.
   HAWSER_CU(cuMemAlloc(&memory, kCount * 4));
-  HAWSER_CU(cuMemsetD32Async(memory, 77, kCount, busy_));
-  HAWSER_CU(cuMemcpyDtoHAsync(back.data(), memory, kCount * 4, busy_));
-  HAWSER_CU(cuCtxRecordEvent(context_, event_));
-  HAWSER_CU(cuEventSynchronize(event_));
-  EXPECT_EQ(back.front(), 77u);
-  EXPECT_EQ(back.back(), 77u);
+  HAWSER_CU(cuMemHostAlloc(&pinned, kCount * 4, 0));
+  const auto* const back = static_cast<volatile uint32_t*>(pinned);
+  for (uint32_t round = 1; round <= 10; ++round) {
+    HAWSER_CU(cuMemsetD32Async(memory, round, kCount, busy_));
+    HAWSER_CU(cuMemcpyDtoHAsync(pinned, memory, kCount * 4, busy_));
+    HAWSER_CU(cuCtxRecordEvent(context_, event_));
+    HAWSER_CU(cuEventSynchronize(event_));
+    ASSERT_EQ(back[0], round);
+    ASSERT_EQ(back[kCount - 1], round);
+  }
+  HAWSER_CU(cuMemFreeHost(pinned));
   HAWSER_CU(cuMemFree(memory));
 }
 
@@ -111,18 +116,22 @@ TEST_F(CudaContextEvents, AllStreamsOfAContextWait) {
 
 // Pinned memory over shared memory may be copied by the caller itself, if nothing is under way.
 TEST_F(CudaContextEvents, CopiesOfIdleStreamsWaitToo) {
+  constexpr size_t kBytes = size_t{1} << 20;
   CUdeviceptr memory = 0;
   void* pinned = nullptr;
-  HAWSER_CU(cuMemAlloc(&memory, 4096));
-  HAWSER_CU(cuMemHostAlloc(&pinned, 4096, 0));
+  HAWSER_CU(cuMemAlloc(&memory, kBytes));
+  HAWSER_CU(cuMemHostAlloc(&pinned, kBytes, 0));
   auto* const words = static_cast<volatile uint32_t*>(pinned);
   words[0] = 1;
-  HAWSER_CU(cuMemsetD32(memory, 5, 1024));
+  HAWSER_CU(cuMemsetD32(memory, 5, kBytes / 4));
+  HAWSER_CU(cuCtxSynchronize());
+  HAWSER_CU(cuMemcpyHtoDAsync(memory, pinned, 4, other_));
+  HAWSER_CU(cuMemsetD32Async(memory, 5, 1, other_));
   HAWSER_CU(cuStreamSynchronize(other_));
   HAWSER_CU(cuLaunchHostFunc(busy_, &Latch::Await, &latch_));
   HAWSER_CU(cuEventRecord(event_, busy_));
   HAWSER_CU(cuCtxWaitEvent(context_, event_));
-  HAWSER_CU(cuMemcpyDtoHAsync(pinned, memory, 4096, other_));
+  HAWSER_CU(cuMemcpyDtoHAsync(pinned, memory, kBytes, other_));
   EXPECT_EQ(cuStreamQuery(other_), CUDA_ERROR_NOT_READY);
   EXPECT_EQ(words[0], 1u);
   latch_.Open();
