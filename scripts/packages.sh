@@ -9,7 +9,7 @@ required_packages() {
     ca-certificates cmake ninja-build g++ ccache pkg-config protobuf-compiler libprotobuf-dev libprotoc-dev
     libcli11-dev libspdlog-dev libtomlplusplus-dev libseccomp-dev liblz4-dev libzstd-dev libgtest-dev libgmock-dev nlohmann-json3-dev
     libgrpc++-dev protobuf-compiler-grpc
-    opencl-headers ocl-icd-opencl-dev
+    opencl-headers ocl-icd-opencl-dev spirv-tools spirv-headers
   )
   # A device, and programs nobody here wrote to try it with.
   common+=(

@@ -5,7 +5,9 @@
 #define HAWSER_SERVER_BACKENDS_OPENCL_OBJECTS_H_
 
 #include <atomic>
+#include <cstddef>
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <mutex>
 #include <string>
@@ -58,9 +60,11 @@ struct Program {
   std::vector<wire::Id> devices;
   uint32_t version = 0;
   bool is_il = false;
-  /// The guest's text; kept only where launches are split.
+  /// The guest's text or intermediate language; kept only where launches are split.
   std::string source;
   bool has_prelude = false;  ///< slicing::CarryPrelude() stands before it.
+  /// Of a program in intermediate language; as the guest set them.
+  std::map<uint32_t, std::vector<std::byte>> specialization;
   /// Null while clLinkProgram is at work, or when it failed (see `error`). Set once; owned.
   std::atomic<cl_program> native{nullptr};
   std::atomic<int32_t> error{0};
@@ -76,6 +80,13 @@ struct Program {
   }
   mutable std::mutex split_mutex;  ///< A leaf.
   std::shared_ptr<const ProgramSplit> known_split;
+
+  /// Makes another program the one that is built and asked. The executor may be using the old one: it is kept.
+  void Replace(cl_program program) { replaced.emplace_back(native.exchange(program, std::memory_order_acq_rel)); }
+  // The builder's.
+  std::vector<Handle<cl_program>> replaced;
+  bool was_built = false;
+  bool carries = false;  ///< `native` is of rewritten intermediate language.
 
   ~Program() {
     if (cl_program program = native.load(); program != nullptr) clReleaseProgram(program);

@@ -1,10 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // Programs: creation, and building on the builder thread.
+#include <map>
+#include <span>
 #include <string>
 #include <vector>
 
 #include "server/backends/opencl/backend.h"
 #include "server/backends/opencl/slicing/carry.h"
+#include "server/backends/opencl/slicing/il/il_carry.h"
 
 namespace hawser::server::ocl {
 namespace {
@@ -38,6 +41,7 @@ struct OpenClBackend::BuildJob {
   std::vector<NamedDevice> program_devices;  ///< All of the program's.
   std::vector<Handle<cl_device_id>> kept;    ///< Sub-devices may be released meanwhile.
   std::string guest_options;
+  std::map<uint32_t, std::vector<std::byte>> specialization;
   std::vector<Handle<cl_program>> inputs;
   std::vector<std::string> names;
 
@@ -53,36 +57,79 @@ struct OpenClBackend::BuildJob {
   }
 
   void Build() const {
-    const std::vector<cl_device_id> natives = Natives(devices);
-    cl_program native = program->native.load();
-    const auto build = [&](const std::string& options) {
-      return clBuildProgram(native, static_cast<cl_uint>(natives.size()), natives.empty() ? nullptr : natives.data(),
-                            options.c_str(), nullptr, nullptr);
-    };
-    const std::string options = WithArgInfo(guest_options);
     auto split = std::make_shared<ProgramSplit>();
     if (splitter != nullptr) LookAtSource(split.get());
-    cl_int status = build(split->carries ? options + " " + std::string(slicing::kCarryOption) : options);
-    if (split->carries && status != CL_SUCCESS) {
-      // The guest shall see how its own text fails; or the compiler does not like the prelude, and that is our affair.
-      split->carries = false;
-      status = build(options);
+    const cl_int status = program->is_il ? BuildIl(split.get()) : BuildSource(split.get());
+    // Refused because it has kernels: it is as it was.
+    if (splitter != nullptr && status != CL_INVALID_OPERATION) program->SetSplit(std::move(split));
+    Answer(program->native.load(), status, status == CL_SUCCESS);
+  }
+  cl_int BuildAs(cl_program native, const std::string& options) const {
+    const std::vector<cl_device_id> natives = Natives(devices);
+    return clBuildProgram(native, static_cast<cl_uint>(natives.size()), natives.empty() ? nullptr : natives.data(),
+                          options.c_str(), nullptr, nullptr);
+  }
+  cl_int BuildSource(ProgramSplit* split) const {
+    cl_program native = program->native.load();
+    const std::string options = WithArgInfo(guest_options);
+    const std::string with_prelude = options + " " + std::string(slicing::kCarryOption);
+    const cl_int status = BuildAs(native, split->carries ? with_prelude : options);
+    if (!split->carries || status == CL_SUCCESS || status == CL_INVALID_OPERATION) return status;
+    // The guest shall see how its own text fails; or the compiler does not like the prelude, and that is our affair.
+    split->carries = false;
+    return BuildAs(native, options);
+  }
+  // Rewritten language is another program of the driver's, so it is tried with the first build only: later ones find
+  // the program as it is, with the kernels that it has.
+  cl_int BuildIl(ProgramSplit* split) const {
+    const std::string options = WithArgInfo(guest_options);
+    if (!program->was_built && split->carries) {
+      Handle<cl_program> carried = MakeCarried();
+      program->carries = carried && BuildAs(carried.get(), options) == CL_SUCCESS;
+      if (program->carries) program->Replace(carried.Release());
     }
-    if (splitter != nullptr) program->SetSplit(std::move(split));
-    Answer(native, status, status == CL_SUCCESS);
+    const bool is_done = !program->was_built && program->carries;
+    program->was_built = true;
+    const cl_int status = is_done ? CL_SUCCESS : BuildAs(program->native.load(), options);
+    split->carries = program->carries && status == CL_SUCCESS;
+    return status;
+  }
+  Handle<cl_program> MakeCarried() const {
+    const wire::Result<std::vector<uint32_t>> il = slicing::WithIlCarry(std::as_bytes(std::span(program->source)));
+    if (!il.ok()) return {};
+    cl_int status = CL_SUCCESS;
+    Handle<cl_program> carried(clCreateProgramWithIL(program->context.get(), il.value().data(),
+                                                     il.value().size() * sizeof(uint32_t), &status));
+    for (const auto& [id, value] : specialization) {
+      if (status == CL_SUCCESS) {
+        status = clSetProgramSpecializationConstant(carried.get(), id, value.size(), value.data());
+      }
+    }
+    return status == CL_SUCCESS ? std::move(carried) : Handle<cl_program>();
   }
   void LookAtSource(ProgramSplit* split) const {
     if (program->source.empty()) {
-      split->traits = slicing::ProgramTraits::Unknown("its program is not from source");
+      split->traits = slicing::ProgramTraits::Unknown("its program is neither from source nor intermediate language");
       split->hash = scheduler::ProgramHash("", "");
       return;
     }
-    split->traits = slicing::ProgramTraits::Scan(program->source, guest_options);
-    split->hash = scheduler::ProgramHash(program->source, guest_options);
-    split->carries = program->has_prelude && split->traits.wants_carry() && split->traits.may_carry();
+    split->traits = program->is_il ? slicing::ProgramTraits::ScanIl(std::as_bytes(std::span(program->source)))
+                                   : slicing::ProgramTraits::Scan(program->source, guest_options);
+    split->hash = scheduler::ProgramHash(program->source, OptionsAndConstants());
+    split->carries =
+        (program->has_prelude || program->is_il) && split->traits.wants_carry() && split->traits.may_carry();
     for (const NamedDevice& device : Targets()) {
       split->carries = split->carries && splitter->CanCarry(program->context.get(), device.native);
     }
+  }
+  // All but the text that says how fast a kernel is.
+  std::string OptionsAndConstants() const {
+    std::string all = guest_options;
+    for (const auto& [id, value] : specialization) {
+      all.append(1, '\0').append(std::to_string(id)).append(1, '=');
+      all.append(reinterpret_cast<const char*>(value.data()), value.size());
+    }
+    return all;
   }
   void Compile() const {
     const std::vector<cl_device_id> natives = Natives(devices);
@@ -229,7 +276,12 @@ int32_t OpenClBackend::CreateProgramWithIL(const opencl::Call& call, const openc
   if (status != CL_SUCCESS) return Fail(call, status, message.program);
   MayPrint();
   status = KeepProgram(call, message.program, *context, native);
-  if (status == CL_SUCCESS) ShareProgram(message.program)->is_il = true;
+  if (status == CL_SUCCESS) {
+    Program& program = *ShareProgram(message.program);
+    program.is_il = true;
+    const auto* bytes = reinterpret_cast<const char*>(message.il.data());
+    if (Splits()) program.source.assign(bytes, bytes + message.il.size());
+  }
   return status;
 }
 
@@ -311,6 +363,7 @@ int32_t OpenClBackend::BuildProgram(const opencl::Call& call, const opencl::Buil
   job->program = ShareProgram(message.program);
   job->program_devices = NamedDevices(job->program->devices);
   job->guest_options = message.options;
+  job->specialization = job->program->specialization;
   job->splitter = Splits() ? splitter_.get() : nullptr;
   job->Keep();
   if (message.options.find("printf") != std::string_view::npos) MayPrint();  // -D something=printf
@@ -388,8 +441,12 @@ int32_t OpenClBackend::SetProgramSpecializationConstant(const opencl::Call& call
   if (program->version < 22) return ReplyStatus(call, CL_INVALID_OPERATION);
   // Asked here: PoCL 3.1 aborts on a program that was not built.
   if (!program->is_il) return ReplyStatus(call, Explain(CL_INVALID_PROGRAM, "no program of intermediate language"));
-  return ReplyStatus(
-      call, clSetProgramSpecializationConstant(native, message.spec_id, message.value.size(), message.value.data()));
+  status = clSetProgramSpecializationConstant(native, message.spec_id, message.value.size(), message.value.data());
+  // Only what the driver knows, so they are few.
+  if (status == CL_SUCCESS && Splits()) {
+    ShareProgram(message.program)->specialization[message.spec_id].assign(message.value.begin(), message.value.end());
+  }
+  return ReplyStatus(call, status);
 }
 
 }  // namespace hawser::server::ocl

@@ -273,6 +273,28 @@ TEST(ConvertTest, DeviceTimeIsAbsentWhenNobodyMeasuresIt) {
   EXPECT_EQ(message.inflight_ns(), 3u);
 }
 
+TEST(ConvertTest, WhatASessionDidIsCountedUnderItsName) {
+  admin::SessionState state;
+  state.commands = 1;
+  state.bytes_up = 2;
+  state.bytes_down = 3;
+  state.copied_in = 4;
+  state.copied_out = 5;
+  state.device_memory = 6;
+  state.kernels = 7;
+  state.split_alarms = 8;
+  admin::pb::Session message;
+  ToMessage(state, &message);
+  EXPECT_EQ(message.commands(), 1u);
+  EXPECT_EQ(message.bytes_up(), 2u);
+  EXPECT_EQ(message.bytes_down(), 3u);
+  EXPECT_EQ(message.copied_in_bytes(), 4u);
+  EXPECT_EQ(message.copied_out_bytes(), 5u);
+  EXPECT_EQ(message.device_memory_bytes(), 6u);
+  EXPECT_EQ(message.kernels(), 7u);
+  EXPECT_EQ(message.split_alarms(), 8u);
+}
+
 TEST(ConvertTest, WhatSharingCostsIsAbsentWithoutAScheduler) {
   admin::Snapshot state;
   admin::pb::Snapshot message;

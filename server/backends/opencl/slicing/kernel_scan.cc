@@ -146,21 +146,14 @@ class Scan {
   int64_t budget_ = kBudget;
 };
 
-KernelTraits Conclude(uint16_t traits, bool may_carry, const std::string& carry_problem) {
-  KernelTraits kernel;
-  kernel.needs_carry = (traits & kAffected) != 0;
-  kernel.sees_local_size = (traits & kGrouping) != 0;
-  if ((traits & kWaits) != 0) {
-    kernel.reason = "it may wait for another work-group";
-  } else if ((traits & kEnqueues) != 0) {
-    kernel.reason = "it may enqueue kernels itself";
-  } else if ((traits & kPipes) != 0) {
-    kernel.reason = "it may use pipes";
-  } else if (kernel.needs_carry && !may_carry) {
-    kernel.reason = "it needs the launch's true geometry, which cannot be given to it: " + carry_problem;
-  }
-  kernel.may_split = kernel.reason.empty();
-  return kernel;
+KernelTraits ConcludeFrom(uint16_t traits, const std::string& carry_problem) {
+  KernelFindings found;
+  found.affected = (traits & kAffected) != 0;
+  found.groups = (traits & kGrouping) != 0;
+  found.waits = (traits & kWaits) != 0;
+  found.enqueues = (traits & kEnqueues) != 0;
+  found.pipes = (traits & kPipes) != 0;
+  return Conclude(found, carry_problem);
 }
 
 // Why the prelude must not be put in front; empty: it may. It makes macros of the built-ins' names, so those must be
@@ -230,7 +223,7 @@ ProgramTraits ProgramTraits::Scan(std::string_view source, std::string_view opti
       }
     });
   }
-  program.any_ = Conclude(all, program.may_carry(), program.carry_problem_);
+  program.any_ = ConcludeFrom(all, program.carry_problem_);
   if (text->is_clear() && !text->pastes()) {
     std::map<std::string, uint16_t, std::less<>> by_name;
     for (uint32_t i = 0; i < text->parts().size(); ++i) {
@@ -239,13 +232,36 @@ ProgramTraits ProgramTraits::Scan(std::string_view source, std::string_view opti
       for (const std::string_view name : part.names) by_name[std::string(name)] |= scan.traits(i);
     }
     for (const auto& [name, traits] : by_name) {
-      program.kernels_.emplace(name, Conclude(traits, program.may_carry(), program.carry_problem_));
+      program.kernels_.emplace(name, ConcludeFrom(traits, program.carry_problem_));
     }
   }
-  const auto wants = [](const KernelTraits& kernel) { return kernel.may_split && kernel.needs_carry; };
-  program.wants_carry_ = wants(program.any_);
-  for (const auto& [name, kernel] : program.kernels_) program.wants_carry_ = program.wants_carry_ || wants(kernel);
+  program.SeeWhatWantsCarry();
   return program;
+}
+
+void ProgramTraits::SeeWhatWantsCarry() {
+  const auto wants = [](const KernelTraits& kernel) { return kernel.may_split && kernel.needs_carry; };
+  wants_carry_ = wants(any_);
+  for (const auto& [name, kernel] : kernels_) wants_carry_ = wants_carry_ || wants(kernel);
+}
+
+KernelTraits Conclude(const KernelFindings& found, const std::string& carry_problem) {
+  KernelTraits kernel;
+  kernel.needs_carry = found.affected;
+  kernel.sees_local_size = found.groups;
+  if (!found.unknown.empty()) {
+    kernel.reason = found.unknown;
+  } else if (found.waits) {
+    kernel.reason = "it may wait for another work-group";
+  } else if (found.enqueues) {
+    kernel.reason = "it may enqueue kernels itself";
+  } else if (found.pipes) {
+    kernel.reason = "it may use pipes";
+  } else if (kernel.needs_carry && !carry_problem.empty()) {
+    kernel.reason = "it needs the launch's true geometry, which cannot be given to it: " + carry_problem;
+  }
+  kernel.may_split = kernel.reason.empty();
+  return kernel;
 }
 
 const KernelTraits& ProgramTraits::Of(std::string_view kernel) const {

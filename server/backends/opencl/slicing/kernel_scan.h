@@ -9,13 +9,15 @@
 //
 // Never split: kernels that may wait for another work-group (loop_scan.h), that enqueue kernels themselves, or that use
 // pipes (the order of packets would show). printf is no reason: the order of work-groups' output is undefined anyway,
-// and parts run in ascending order. Unknown means whole: programs from binaries and intermediate language, #include,
-// build options that are not known here, text that cannot be understood with certainty.
+// and parts run in ascending order. Unknown means whole: programs from binaries, #include, build options that are not
+// known here, text that cannot be understood with certainty. Programs in intermediate language: il/il_scan.cc.
 #ifndef HAWSER_SERVER_BACKENDS_OPENCL_SLICING_KERNEL_SCAN_H_
 #define HAWSER_SERVER_BACKENDS_OPENCL_SLICING_KERNEL_SCAN_H_
 
+#include <cstddef>
 #include <cstdint>
 #include <map>
+#include <span>
 #include <string>
 #include <string_view>
 
@@ -28,10 +30,22 @@ struct KernelTraits {
   std::string reason;
 };
 
+/// What was found of a kernel and of all that it calls.
+struct KernelFindings {
+  bool affected = false;  ///< Uses built-ins that change under an offset.
+  bool groups = false;    ///< Shows how work-items are grouped.
+  bool waits = false;     ///< May wait for another work-group.
+  bool enqueues = false;
+  bool pipes = false;
+  std::string unknown;  ///< Why nothing is certain; empty: the rest is.
+};
+
 class ProgramTraits {
  public:
   /// Looks at a program; `options` as for clBuildProgram. Bounded time and memory, for any text.
   static ProgramTraits Scan(std::string_view source, std::string_view options);
+  /// The same for a program in intermediate language; in il/il_scan.cc.
+  static ProgramTraits ScanIl(std::span<const std::byte> il);
   /// A program of which nothing is known.
   static ProgramTraits Unknown(std::string reason);
 
@@ -44,11 +58,16 @@ class ProgramTraits {
   bool wants_carry() const { return wants_carry_; }
 
  private:
+  void SeeWhatWantsCarry();
+
   std::map<std::string, KernelTraits, std::less<>> kernels_;
   KernelTraits any_;  ///< Of kernels whose name the text does not show.
   std::string carry_problem_;
   bool wants_carry_ = false;
 };
+
+/// `carry_problem`: why the launch's geometry cannot be given to the kernel; empty: it can.
+KernelTraits Conclude(const KernelFindings& found, const std::string& carry_problem);
 
 /// A cheap question before Scan(): false is certain.
 bool MayNeedCarry(std::string_view source);
