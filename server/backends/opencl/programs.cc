@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Programs: creation, and building on the builder thread.
 #include <map>
+#include <set>
 #include <span>
 #include <string>
 #include <vector>
@@ -20,6 +21,32 @@ std::string WithArgInfo(std::string_view options) {
   all.resize(std::min(all.find('\0'), all.size()));
   if (all.find(kArgInfo) == std::string::npos) all.append(all.empty() ? "" : " ").append(kArgInfo);
   return all;
+}
+
+std::vector<std::string_view> Split(std::string_view names) {
+  std::vector<std::string_view> parts;
+  for (size_t begin = 0, end = 0; begin <= names.size(); begin = end + 1) {
+    end = std::min(names.find(';', begin), names.size());
+    parts.push_back(names.substr(begin, end - begin));
+  }
+  return parts;
+}
+
+// Some device has each of the names, which are separated by semicolons. Asked here, because Intel's CPU runtime 2026.2
+// takes any name, and fails when the program is released.
+bool HaveBuiltInKernels(const std::vector<NamedDevice>& devices, std::string_view names) {
+  std::set<std::string, std::less<>> known;
+  for (const NamedDevice& device : devices) {
+    size_t size = 0;
+    if (clGetDeviceInfo(device.native, CL_DEVICE_BUILT_IN_KERNELS, 0, nullptr, &size) != CL_SUCCESS) continue;
+    std::string all(size, '\0');
+    if (clGetDeviceInfo(device.native, CL_DEVICE_BUILT_IN_KERNELS, size, all.data(), nullptr) != CL_SUCCESS) continue;
+    for (const std::string_view name : Split(all.c_str())) known.emplace(name);
+  }
+  for (const std::string_view name : Split(names)) {
+    if (known.find(name) == known.end()) return false;
+  }
+  return true;
 }
 
 std::vector<cl_device_id> Natives(const std::vector<NamedDevice>& devices) {
@@ -330,6 +357,9 @@ int32_t OpenClBackend::CreateProgramWithBuiltInKernels(const opencl::Call& call,
   if (context != nullptr) status = NamedDevices(message.devices, &devices);
   if (status == CL_SUCCESS && context->version < 12) status = CL_INVALID_OPERATION;
   if (status == CL_SUCCESS && devices.empty()) status = CL_INVALID_VALUE;
+  if (status == CL_SUCCESS && !HaveBuiltInKernels(devices, message.names)) {
+    status = Explain(CL_INVALID_VALUE, "no device has a built-in kernel of that name");
+  }
   cl_program native = nullptr;
   if (status == CL_SUCCESS) {
     const std::string names(message.names);
