@@ -2,15 +2,18 @@
 # SPDX-License-Identifier: Apache-2.0
 """Reruns the simulated scheduling experiments and writes docs/experiments/simulated.md and its pictures.
 
-    docs/experiments/simulated.py [--hawser build/release/tools/hawser] [--out docs/experiments]
+    docs/experiments/simulated.py [--hawser build/release/tools/hawser] [--out docs/experiments] [--check]
 
-Virtual time: the same numbers on every machine."""
+Virtual time: the same numbers on every machine. --check writes nothing; exit status 1 when the page or a picture is not
+what this would write, and then it says which."""
 
 import argparse
 import json
 import pathlib
 import statistics
 import subprocess
+import sys
+import tempfile
 
 
 class Simulator:
@@ -133,21 +136,41 @@ def others(sim):
         ["![newcomer](newcomer-fair.svg) ![sleeper](sleeper-fair.svg)", ""]
 
 
-def main():
-    here = pathlib.Path(__file__).resolve().parent
-    parser = argparse.ArgumentParser()
-    parser.add_argument("--hawser", default="build/release/tools/hawser")
-    parser.add_argument("--out", type=pathlib.Path, default=here)
-    options = parser.parse_args()
-    options.out.mkdir(parents=True, exist_ok=True)
-    sim = Simulator(options.hawser, options.out)
+def write(hawser, out):
+    out.mkdir(parents=True, exist_ok=True)
+    sim = Simulator(hawser, out)
     lines = ["# Scheduling experiments in virtual time", "",
              "Written by `docs/experiments/simulated.py`. The simulator runs the scheduler and the policies that the server runs; time is virtual, so the numbers are the same everywhere.",
              "`hawser sim sched --scenario NAME --policy NAME` shows each one.", ""]
     for part in (gpuvm, thread_split, weights, latency, others):
         lines += part(sim)
-    (options.out / "simulated.md").write_text("\n".join(lines).rstrip() + "\n")
+    (out / "simulated.md").write_text("\n".join(lines).rstrip() + "\n")
+
+
+def stale(hawser, kept):
+    """Names of the files in `kept` that would be written otherwise."""
+    with tempfile.TemporaryDirectory() as fresh:
+        fresh = pathlib.Path(fresh)
+        write(hawser, fresh)
+        return sorted(file.name for file in fresh.iterdir()
+                      if not (kept / file.name).is_file() or (kept / file.name).read_bytes() != file.read_bytes())
+
+
+def main():
+    here = pathlib.Path(__file__).resolve().parent
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--hawser", default="build/release/tools/hawser")
+    parser.add_argument("--out", type=pathlib.Path, default=here)
+    parser.add_argument("--check", action="store_true")
+    options = parser.parse_args()
+    if not options.check:
+        write(options.hawser, options.out)
+        return 0
+    old = stale(options.hawser, options.out)
+    if old:
+        print(f"not what the simulator says now: {', '.join(old)}; run docs/experiments/simulated.py", file=sys.stderr)
+    return 1 if old else 0
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

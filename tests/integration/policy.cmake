@@ -10,6 +10,12 @@ add_test(NAME max_share_alone
 set_tests_properties(max_share_alone PROPERTIES LABELS integration TIMEOUT ${HAWSER_TIME_LIMIT}
   ENVIRONMENT "${HAWSER_TEST_ENVIRONMENT}")
 
+# The page of the simulated experiments is what the simulator says: virtual time, the same everywhere.
+add_test(NAME simulated_experiments_are_current
+  COMMAND ${HAWSER_PYTHON} ${PROJECT_SOURCE_DIR}/docs/experiments/simulated.py --check --hawser $<TARGET_FILE:hawser>)
+set_tests_properties(simulated_experiments_are_current PROPERTIES LABELS integration TIMEOUT ${HAWSER_TIME_LIMIT}
+  ENVIRONMENT "${HAWSER_TEST_ENVIRONMENT}")
+
 # Kernels that never end.
 add_executable(runaway_opencl runaway_opencl.cc)
 target_link_libraries(runaway_opencl PRIVATE hawser_options PkgConfig::OPENCL)
