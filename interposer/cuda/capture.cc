@@ -66,6 +66,46 @@ std::shared_ptr<Capture> Captures::Of(CUstream_st* stream) {
   return stream->capture;
 }
 
+CUresult Captures::Wait(CUstream_st* stream, const std::shared_ptr<Capture>& capture) {
+  const std::shared_ptr<Capture> own = Of(stream);
+  if (capture == nullptr) {
+    if (own == nullptr) return CUDA_SUCCESS;  // It has ended meanwhile.
+    own->broken.store(true);
+    return CUDA_ERROR_STREAM_CAPTURE_ISOLATION;
+  }
+  if (capture->ended.load()) return CUDA_ERROR_CAPTURED_EVENT;
+  if (capture->broken.load()) return CUDA_ERROR_STREAM_CAPTURE_INVALIDATED;
+  if (stream == stream->context->legacy) {
+    capture->broken.store(true);
+    return CUDA_ERROR_STREAM_CAPTURE_IMPLICIT;
+  }
+  if (own != nullptr && own != capture) {
+    capture->broken.store(true);
+    own->broken.store(true);
+    return CUDA_ERROR_STREAM_CAPTURE_MERGE;
+  }
+  Join(stream, capture);
+  return CUDA_SUCCESS;
+}
+
+CUresult Captures::CheckWait(CUstream_st* stream) {
+  if (const std::shared_ptr<Capture> capture = Of(stream)) {
+    capture->broken.store(true);
+    return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
+  }
+  return stream == stream->context->legacy ? Get().CheckLegacy(stream->context, /*use=*/true) : CUDA_SUCCESS;
+}
+
+CUresult Captures::CheckCommand(CUstream_st* stream) {
+  if (stream->capturing.load(std::memory_order_relaxed)) [[unlikely]] {
+    const std::shared_ptr<Capture> capture = Of(stream);
+    const bool broken = capture != nullptr && capture->broken.load();
+    return broken ? CUDA_ERROR_STREAM_CAPTURE_INVALIDATED : CUDA_SUCCESS;
+  }
+  if (stream != stream->context->legacy) return CUDA_SUCCESS;
+  return Get().CheckLegacy(stream->context, /*use=*/true);
+}
+
 CUresult Captures::CheckUnsafeCall() {
   if (count_.load(std::memory_order_acquire) == 0) [[likely]]
     return CUDA_SUCCESS;
@@ -81,6 +121,22 @@ CUresult Captures::CheckUnsafeCall() {
     forbidden = true;
   }
   return forbidden ? CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED : CUDA_SUCCESS;
+}
+
+CUresult Captures::CheckLegacy(const CUctx_st* context, bool use) {
+  if (count_.load(std::memory_order_acquire) == 0) [[likely]]
+    return CUDA_SUCCESS;
+  bool forbidden = false;
+  std::lock_guard lock(mutex_);
+  for (const auto& [capture, streams] : captures_) {
+    const bool blocking = std::any_of(streams.begin(), streams.end(), [context](const CUstream_st* each) {
+      return each->context == context && each->blocking();
+    });
+    if (!blocking) continue;
+    if (use) capture->broken.store(true);
+    forbidden = true;
+  }
+  return forbidden ? CUDA_ERROR_STREAM_CAPTURE_IMPLICIT : CUDA_SUCCESS;
 }
 
 bool Captures::BreakIn(const CUctx_st* context) {

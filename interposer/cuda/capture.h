@@ -43,6 +43,16 @@ class Captures {
   /// Takes all its streams out of it.
   void End(const std::shared_ptr<Capture>& capture);
 
+  /// The stream is about to wait for an event of that capture, or of none (null); one of the two is captured. It joins
+  /// the capture, or that is an error, which breaks what it concerns (CUDA driver API, "Stream Management",
+  /// cuStreamWaitEvent, and the descriptions of CUDA_ERROR_STREAM_CAPTURE_*).
+  CUresult Wait(CUstream_st* stream, const std::shared_ptr<Capture>& capture);
+  /// Whether the stream may be waited for, or asked whether it is done. If not, that breaks its capture, or those that
+  /// bar the legacy stream.
+  static CUresult CheckWait(CUstream_st* stream);
+  /// Whether commands may go to the stream: not when its capture is broken, and see CheckLegacy().
+  static CUresult CheckCommand(CUstream_st* stream);
+
   /// The capture that the stream takes part in, or null. One load when it takes part in none.
   static std::shared_ptr<Capture> Of(CUstream_st* stream);
 
@@ -50,6 +60,11 @@ class Captures {
   /// capture in global mode goes on anywhere (or in thread-local mode in this thread), unless this thread's own mode is
   /// relaxed. If not, those captures are broken. One load while there are none.
   CUresult CheckUnsafeCall();
+
+  /// The legacy stream of a context cannot be used while a blocking stream of it is captured, in whatever mode:
+  /// CUDA_ERROR_STREAM_CAPTURE_IMPLICIT. `use`: it was about to be used, which breaks the capture; asking about it does
+  /// not (CUDA driver API, cuStreamIsCapturing). One load while there are no captures.
+  CUresult CheckLegacy(const CUctx_st* context, bool use);
 
   /// Breaks the captures in which streams of the context take part. False: there are none.
   bool BreakIn(const CUctx_st* context);

@@ -22,7 +22,7 @@ std::shared_ptr<Capture> NewCapture(CUstream_st* stream, CUstreamCaptureMode mod
 /// The legacy stream cannot be captured, nor one that is being captured already.
 CUresult CheckBegin(StreamCommand& command, CUstream stream, CUstreamCaptureMode mode) {
   if (mode > CU_STREAM_CAPTURE_MODE_RELAXED) return CUDA_ERROR_INVALID_VALUE;
-  if (const CUresult error = command.Begin(stream); error != CUDA_SUCCESS) return error;
+  if (const CUresult error = command.BeginQuestion(stream); error != CUDA_SUCCESS) return error;
   if (command.stream() == command.context()->legacy) return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
   return command.capturing() ? CUDA_ERROR_ILLEGAL_STATE : CUDA_SUCCESS;
 }
@@ -74,7 +74,7 @@ CUresult CUDAAPI cuStreamBeginCaptureToGraph(CUstream handle, CUgraph graph, con
 
 CUresult CUDAAPI cuStreamEndCapture(CUstream handle, CUgraph* result) {
   StreamCommand command;
-  if (const CUresult error = command.Begin(handle, /*earlier=*/false); error != CUDA_SUCCESS) return error;
+  if (const CUresult error = command.BeginQuestion(handle, /*earlier=*/false); error != CUDA_SUCCESS) return error;
   const std::shared_ptr<Capture> capture = Captures::Of(command.stream());
   if (capture == nullptr) return CUDA_ERROR_ILLEGAL_STATE;
   // Whoever gave the graph need not ask for it.
@@ -91,7 +91,8 @@ CUresult CUDAAPI cuStreamEndCapture(CUstream handle, CUgraph* result) {
   command.Address(message);
   CUresult error = AskStatus(command.session(), message);
   Captures::Get().End(capture);
-  if (error == CUDA_SUCCESS && capture->broken.load()) error = CUDA_ERROR_STREAM_CAPTURE_INVALIDATED;
+  // Whatever else the server finds in what is left of it, like streams that were not joined.
+  if (capture->broken.load()) error = CUDA_ERROR_STREAM_CAPTURE_INVALIDATED;
   // Also when the capture itself has failed: most likely by that command.
   const CUresult earlier = TakePending(command.context());
   if (error == CUDA_SUCCESS) error = earlier;
@@ -109,11 +110,12 @@ CUresult CUDAAPI cuStreamEndCapture(CUstream handle, CUgraph* result) {
 CUresult CUDAAPI cuStreamIsCapturing(CUstream handle, CUstreamCaptureStatus* status) {
   if (status == nullptr) return CUDA_ERROR_INVALID_VALUE;
   StreamCommand command;
-  if (const CUresult error = command.Begin(handle); error != CUDA_SUCCESS) return error;
+  if (const CUresult error = command.BeginQuestion(handle); error != CUDA_SUCCESS) return error;
   const std::shared_ptr<Capture> capture = Captures::Of(command.stream());
   if (capture == nullptr) {
-    if (command.stream() == command.context()->legacy && Captures::Get().CheckUnsafeCall() != CUDA_SUCCESS) {
-      return CUDA_ERROR_STREAM_CAPTURE_IMPLICIT;
+    if (command.stream() == command.context()->legacy) {
+      const CUresult error = Captures::Get().CheckLegacy(command.context(), /*use=*/false);
+      if (error != CUDA_SUCCESS) return error;
     }
     *status = CU_STREAM_CAPTURE_STATUS_NONE;
   } else {
@@ -129,7 +131,7 @@ CUresult CUDAAPI cuStreamGetCaptureInfo_v3(CUstream handle, CUstreamCaptureStatu
   if (const CUresult error = cuStreamIsCapturing(handle, status); error != CUDA_SUCCESS) return error;
   if (*status != CU_STREAM_CAPTURE_STATUS_ACTIVE) return CUDA_SUCCESS;
   StreamCommand command;
-  if (const CUresult error = command.Begin(handle); error != CUDA_SUCCESS) return error;
+  if (const CUresult error = command.BeginQuestion(handle); error != CUDA_SUCCESS) return error;
   const std::shared_ptr<Capture> capture = Captures::Of(command.stream());
   if (capture == nullptr) return CUDA_ERROR_ILLEGAL_STATE;
   if (id != nullptr) *id = capture->number;

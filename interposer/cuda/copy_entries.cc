@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 // cuMemcpy* of linear memory, cuMemset*.
-#include "interposer/cuda/capture.h"
 #include "interposer/cuda/copy.h"
 
 using namespace hawser;      // NOLINT(google-build-using-namespace): entry points live outside of namespaces.
@@ -8,11 +7,8 @@ using namespace hawser::cu;  // NOLINT(google-build-using-namespace)
 
 namespace {
 
-/// Calls without a stream work on the default stream, and may not be made while that would disturb a capture.
-CUresult BeginSynchronous(StreamCommand& command) {
-  if (const CUresult error = command.Begin(nullptr); error != CUDA_SUCCESS) return error;
-  return Captures::Get().CheckUnsafeCall() == CUDA_SUCCESS ? CUDA_SUCCESS : CUDA_ERROR_STREAM_CAPTURE_IMPLICIT;
-}
+/// Calls without a stream work on the default stream.
+CUresult BeginSynchronous(StreamCommand& command) { return command.Begin(nullptr); }
 
 bool IsHostVisible(CUdeviceptr address) {
   const Client& client = Client::Get();

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // cuMemcpy2D*, cuMemcpy3D*, and the copies from and to arrays.
 #include "interposer/cuda/array.h"
-#include "interposer/cuda/capture.h"
 #include "interposer/cuda/copy.h"
 #include "interposer/cuda/copy_region.h"
 
@@ -13,7 +12,6 @@ namespace {
 CUresult Synchronous(const CUDA_MEMCPY3D& copy) {
   StreamCommand command;
   if (const CUresult error = command.Begin(nullptr); error != CUDA_SUCCESS) return error;
-  if (Captures::Get().CheckUnsafeCall() != CUDA_SUCCESS) return CUDA_ERROR_STREAM_CAPTURE_IMPLICIT;
   return Settle(command, CopyRegion(command, copy, CopyMode::kSynchronous));
 }
 

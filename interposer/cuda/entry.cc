@@ -2,6 +2,7 @@
 #include "interposer/cuda/entry.h"
 
 #include "interposer/core/log.h"
+#include "interposer/cuda/capture.h"
 #include "proto/cuda_api/unsupported.h"
 
 namespace hawser::cu {
@@ -32,6 +33,11 @@ CUresult CurrentContext(CUctx_st** context, bool earlier) {
 }
 
 CUresult StreamCommand::Begin(CUstream handle, bool earlier) {
+  const CUresult error = BeginQuestion(handle, earlier);
+  return error != CUDA_SUCCESS ? error : Captures::CheckCommand(stream_);
+}
+
+CUresult StreamCommand::BeginQuestion(CUstream handle, bool earlier) {
   CUctx_st* current = nullptr;
   CUresult error = CurrentContext(&current, earlier);
   if (error != CUDA_SUCCESS) [[unlikely]]

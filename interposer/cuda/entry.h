@@ -32,8 +32,10 @@ inline CUresult TakePending(CUctx_st* context) {
 ///   StreamCommand command; if (e = command.Begin(handle)) return e; ... return command.Send(message);
 class StreamCommand {
  public:
-  /// `earlier` as for CurrentContext().
+  /// `earlier` as for CurrentContext(). A capture may bar commands (Captures::CheckCommand).
   CUresult Begin(CUstream handle, bool earlier = true);
+  /// For calls that only ask about the stream: no capture bars those.
+  CUresult BeginQuestion(CUstream handle, bool earlier = true);
   /// For this library's own commands: whatever the calling thread's context is.
   void On(CUstream_st* stream) {
     context_ = stream->context;

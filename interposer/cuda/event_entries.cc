@@ -22,9 +22,10 @@ CUresult Check(CUevent event) {
   return CUDA_SUCCESS;
 }
 
+/// Also when the capture has ended: the event stands for nothing that happens.
 bool InCapture(CUevent event) {
   std::lock_guard lock(event->mutex);
-  return event->capture != nullptr && !event->capture->ended.load();
+  return event->capture != nullptr;
 }
 
 /// The last record is done. What came before it in its stream is done too.

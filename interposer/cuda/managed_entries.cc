@@ -112,7 +112,7 @@ CUresult CUDAAPI cuStreamAttachMemAsync(CUstream handle, CUdeviceptr address, si
 
 CUresult CUDAAPI cuStreamSetAttribute(CUstream handle, CUstreamAttrID attribute, const CUstreamAttrValue* value) {
   StreamCommand command;
-  if (const CUresult error = command.Begin(handle); error != CUDA_SUCCESS) return error;
+  if (const CUresult error = command.BeginQuestion(handle); error != CUDA_SUCCESS) return error;
   if (value == nullptr || !IsStreams(attribute)) return CUDA_ERROR_INVALID_VALUE;
   if (!command.stream()->id) return CUDA_ERROR_INVALID_HANDLE;  // The legacy stream has no name on the wire.
   CUlaunchAttribute full{};
@@ -135,7 +135,7 @@ CUresult CUDAAPI cuStreamSetAttribute(CUstream handle, CUstreamAttrID attribute,
 
 CUresult CUDAAPI cuStreamGetAttribute(CUstream handle, CUstreamAttrID attribute, CUstreamAttrValue* value) {
   StreamCommand command;
-  if (const CUresult error = command.Begin(handle); error != CUDA_SUCCESS) return error;
+  if (const CUresult error = command.BeginQuestion(handle); error != CUDA_SUCCESS) return error;
   if (value == nullptr) return CUDA_ERROR_INVALID_VALUE;
   CUstream_st* stream = command.stream();
   std::lock_guard lock(stream->mutex);
@@ -164,8 +164,8 @@ CUresult CUDAAPI cuStreamGetAttribute(CUstream handle, CUstreamAttrID attribute,
 
 CUresult CUDAAPI cuStreamCopyAttributes(CUstream to, CUstream from) {
   StreamCommand source, target;
-  if (const CUresult error = source.Begin(from); error != CUDA_SUCCESS) return error;
-  if (const CUresult error = target.Begin(to); error != CUDA_SUCCESS) return error;
+  if (const CUresult error = source.BeginQuestion(from); error != CUDA_SUCCESS) return error;
+  if (const CUresult error = target.BeginQuestion(to); error != CUDA_SUCCESS) return error;
   std::map<int, CUstreamAttrValue> attributes;
   {
     std::lock_guard lock(source.stream()->mutex);

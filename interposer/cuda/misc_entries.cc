@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Names of errors, the profiler's switches, and what this library does not have by intent.
 #include <atomic>
+#include <string>
 
 #include "interposer/core/log.h"
 #include "interposer/cuda/entry.h"
@@ -27,8 +28,9 @@ CUresult CUDAAPI cuGetExportTable(const void** table, const CUuuid* id) {
   if (table == nullptr || id == nullptr) return CUDA_ERROR_INVALID_VALUE;
   *table = nullptr;
   static std::atomic_flag said;
-  if (!said.test_and_set(std::memory_order_relaxed)) {
-    guest::Log(guest::LogLevel::kWarning, "%s", cuda_api::PrivateInterfaceText(__builtin_return_address(0)).c_str());
+  const std::string text = cuda_api::PrivateInterfaceText(__builtin_return_address(0));
+  if (!text.empty() && !said.test_and_set(std::memory_order_relaxed)) {
+    guest::Log(guest::LogLevel::kWarning, "%s", text.c_str());
   }
   return CUDA_ERROR_NOT_FOUND;
 }

@@ -43,7 +43,8 @@ CUresult Begin(CUfunction handle, OccupancyDevice* on, OccupancyKernel* of) {
 CUresult AskClusters(CUfunction handle, const CUlaunchConfig* config, bool largest, int* count) {
   if (count == nullptr || config == nullptr) return CUDA_ERROR_INVALID_VALUE;
   StreamCommand command;
-  if (const CUresult error = command.Begin(config->hStream, /*earlier=*/false); error != CUDA_SUCCESS) return error;
+  if (const CUresult error = command.BeginQuestion(config->hStream, /*earlier=*/false); error != CUDA_SUCCESS)
+    return error;
   FunctionBase* function = nullptr;
   if (const CUresult error = CheckFunction(handle, &function); error != CUDA_SUCCESS) return error;
   std::vector<cuda::LaunchAttribute> attributes;

@@ -31,27 +31,16 @@ CUresult CUDAAPI cuStreamDestroy(CUstream stream) { return cuStreamDestroy_v2(st
 
 CUresult CUDAAPI cuStreamSynchronize(CUstream handle) {
   StreamCommand command;
-  if (const CUresult error = command.Begin(handle); error != CUDA_SUCCESS) return error;
-  if (const auto capture = Captures::Of(command.stream())) {
-    capture->broken.store(true);
-    return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
-  }
-  if (command.stream() == command.context()->legacy) {
-    if (const CUresult error = Captures::Get().CheckUnsafeCall(); error != CUDA_SUCCESS) {
-      return CUDA_ERROR_STREAM_CAPTURE_IMPLICIT;
-    }
-  }
+  if (const CUresult error = command.BeginQuestion(handle); error != CUDA_SUCCESS) return error;
+  if (const CUresult error = Captures::CheckWait(command.stream()); error != CUDA_SUCCESS) return error;
   return SynchronizeStream(command.stream());
 }
 
 CUresult CUDAAPI cuStreamQuery(CUstream handle) {
   StreamCommand command;
-  if (const CUresult error = command.Begin(handle); error != CUDA_SUCCESS) return error;
+  if (const CUresult error = command.BeginQuestion(handle); error != CUDA_SUCCESS) return error;
   CUstream_st* stream = command.stream();
-  if (const auto capture = Captures::Of(stream)) {
-    capture->broken.store(true);
-    return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
-  }
+  if (const CUresult error = Captures::CheckWait(stream); error != CUDA_SUCCESS) return error;
   guest::Session* session = command.session();
   const uint64_t position = stream->submitted.load(std::memory_order_relaxed);
   const uint64_t mark = Mirrors::Get().Mark();
@@ -80,7 +69,7 @@ CUresult CUDAAPI cuStreamQuery(CUstream handle) {
 CUresult CUDAAPI cuStreamGetFlags(CUstream handle, unsigned int* flags) {
   if (flags == nullptr) return CUDA_ERROR_INVALID_VALUE;
   StreamCommand command;
-  if (const CUresult error = command.Begin(handle); error != CUDA_SUCCESS) return error;
+  if (const CUresult error = command.BeginQuestion(handle); error != CUDA_SUCCESS) return error;
   *flags = command.stream()->flags;
   return CUDA_SUCCESS;
 }
@@ -88,7 +77,7 @@ CUresult CUDAAPI cuStreamGetFlags(CUstream handle, unsigned int* flags) {
 CUresult CUDAAPI cuStreamGetPriority(CUstream handle, int* priority) {
   if (priority == nullptr) return CUDA_ERROR_INVALID_VALUE;
   StreamCommand command;
-  if (const CUresult error = command.Begin(handle); error != CUDA_SUCCESS) return error;
+  if (const CUresult error = command.BeginQuestion(handle); error != CUDA_SUCCESS) return error;
   *priority = command.stream()->priority;
   return CUDA_SUCCESS;
 }
@@ -96,7 +85,7 @@ CUresult CUDAAPI cuStreamGetPriority(CUstream handle, int* priority) {
 CUresult CUDAAPI cuStreamGetId(CUstream handle, unsigned long long* id) {
   if (id == nullptr) return CUDA_ERROR_INVALID_VALUE;
   StreamCommand command;
-  if (const CUresult error = command.Begin(handle); error != CUDA_SUCCESS) return error;
+  if (const CUresult error = command.BeginQuestion(handle); error != CUDA_SUCCESS) return error;
   *id = command.stream()->number;
   return CUDA_SUCCESS;
 }
@@ -104,7 +93,7 @@ CUresult CUDAAPI cuStreamGetId(CUstream handle, unsigned long long* id) {
 CUresult CUDAAPI cuStreamGetCtx(CUstream handle, CUcontext* context) {
   if (context == nullptr) return CUDA_ERROR_INVALID_VALUE;
   StreamCommand command;
-  if (const CUresult error = command.Begin(handle); error != CUDA_SUCCESS) return error;
+  if (const CUresult error = command.BeginQuestion(handle); error != CUDA_SUCCESS) return error;
   *context = command.context();
   return CUDA_SUCCESS;
 }
@@ -117,7 +106,7 @@ CUresult CUDAAPI cuStreamGetCtx_v2(CUstream handle, CUcontext* context, CUgreenC
 CUresult CUDAAPI cuStreamGetDevice(CUstream handle, CUdevice* device) {
   if (device == nullptr) return CUDA_ERROR_INVALID_VALUE;
   StreamCommand command;
-  if (const CUresult error = command.Begin(handle); error != CUDA_SUCCESS) return error;
+  if (const CUresult error = command.BeginQuestion(handle); error != CUDA_SUCCESS) return error;
   *device = command.context()->device;
   return CUDA_SUCCESS;
 }
@@ -132,12 +121,10 @@ CUresult CUDAAPI cuStreamWaitEvent(CUstream handle, CUevent event, unsigned int 
     std::lock_guard lock(event->mutex);
     capture = event->capture;
   }
-  if (capture != nullptr && !capture->ended.load()) {
-    if (command.stream() == command.context()->legacy) {
-      capture->broken.store(true);
-      return CUDA_ERROR_STREAM_CAPTURE_IMPLICIT;
-    }
-    Captures::Get().Join(command.stream(), capture);
+  const bool external = (flags & CU_EVENT_WAIT_EXTERNAL) != 0;
+  if (!external && (capture != nullptr || command.capturing())) {
+    const CUresult error = Captures::Get().Wait(command.stream(), capture);
+    if (error != CUDA_SUCCESS) return error;
   } else if (event->recorded.load(std::memory_order_relaxed) == 0 && !event->interprocess()) {
     return CUDA_SUCCESS;  // Never recorded: nothing to wait for.
   }

@@ -5,11 +5,15 @@
 #define HAWSER_PROTO_CUDA_API_PRIVATE_INTERFACE_H_
 
 #include <string>
+#include <string_view>
 
 namespace hawser::cuda_api {
 
+/// The library in that file asks for private interfaces and does not need them.
+bool WorksWithout(std::string_view path);
+
 /// For people: which file the caller's code is of, why its CUDA calls will fail, and what to do. `caller` is an address
-/// in that code. Any thread.
+/// in that code. Empty when nothing need be said: NVIDIA's run-time compilers ask too, and go on without. Any thread.
 std::string PrivateInterfaceText(const void* caller);
 
 }  // namespace hawser::cuda_api

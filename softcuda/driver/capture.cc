@@ -91,7 +91,7 @@ CUresult JoinCapture(Stream* stream, const CapturePtr& capture, const std::vecto
   return CUDA_SUCCESS;
 }
 
-CUresult CheckLegacy(const Stream& stream) {
+CUresult CheckLegacy(const Stream& stream, bool use) {
   if (!stream.legacy || AllCaptures().count.load(std::memory_order_relaxed) == 0) return CUDA_SUCCESS;
   const ContextPtr context = stream.context.lock();
   Captures& all = AllCaptures();
@@ -99,7 +99,8 @@ CUresult CheckLegacy(const Stream& stream) {
   for (const CapturePtr& capture : all.open) {
     for (const Stream* captured : capture->streams) {
       if (captured->blocking() && captured->context.lock() == context) {
-        return Invalidate(capture.get(), CUDA_ERROR_STREAM_CAPTURE_IMPLICIT);
+        if (use) capture->invalidated = true;
+        return CUDA_ERROR_STREAM_CAPTURE_IMPLICIT;
       }
     }
   }
@@ -145,7 +146,7 @@ CUresult BeginCapture(Stream* stream, CUstreamCaptureMode mode, const GraphPtr& 
 CUresult EndCapture(Stream* stream, GraphPtr* graph) {
   const CapturePtr capture = stream->capture;
   if (capture == nullptr) return CUDA_ERROR_ILLEGAL_STATE;
-  if (capture->origin != stream) return CUDA_ERROR_STREAM_CAPTURE_UNMATCHED;
+  if (capture->origin != stream) return Invalidate(capture.get(), CUDA_ERROR_STREAM_CAPTURE_UNMATCHED);
   if (capture->mode != CU_STREAM_CAPTURE_MODE_RELAXED && capture->thread != std::this_thread::get_id()) {
     return CUDA_ERROR_STREAM_CAPTURE_WRONG_THREAD;
   }

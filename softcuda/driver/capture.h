@@ -23,8 +23,9 @@ CUresult RecordNode(Stream* stream, Work work);
 /// The stream waits for an event: it joins the event's capture, or adds its nodes as dependencies.
 CUresult JoinCapture(Stream* stream, const CapturePtr& capture, const std::vector<NodePtr>& ends);
 /// The legacy stream cannot be used while a blocking stream of the context is captured:
-/// CUDA_ERROR_STREAM_CAPTURE_IMPLICIT.
-CUresult CheckLegacy(const Stream& stream);
+/// CUDA_ERROR_STREAM_CAPTURE_IMPLICIT. `use`: that it was tried invalidates the capture; asking whether it captures
+/// does not (CUDA driver API, cuStreamIsCapturing).
+CUresult CheckLegacy(const Stream& stream, bool use = true);
 
 /// Invalidates the captures in which streams of the context take part. False: there are none.
 bool InvalidateIn(const ContextPtr& context);

@@ -44,7 +44,7 @@ CUresult Info(CUstream handle, CUstreamCaptureStatus* status, cuuint64_t* id, CU
   HAWSER_TRY(Locked(handle, &stream, &context));
   if (status == nullptr) return CUDA_ERROR_INVALID_VALUE;
   const std::lock_guard lock(context->mutex);
-  if (stream->legacy) HAWSER_TRY(CheckLegacy(*stream));
+  if (stream->legacy) HAWSER_TRY(CheckLegacy(*stream, /*use=*/false));
   *status = StatusOf(*stream);
   if (edges != nullptr) *edges = nullptr;
   if (*status != CU_STREAM_CAPTURE_STATUS_ACTIVE) return CUDA_SUCCESS;

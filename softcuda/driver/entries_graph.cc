@@ -4,6 +4,7 @@
 #include <cstdio>
 #include <memory>
 
+#include "softcuda/driver/graph_drawing.h"
 #include "softcuda/driver/graph_entry.h"
 
 using namespace hawser::soft;  // NOLINT(google-build-using-namespace): entry points are global.
@@ -162,23 +163,6 @@ void TakeOver(const Graph& from, Graph* to) {
       continue;
     }
     ours[i]->work = std::move(work);
-  }
-}
-
-void PrintNodes(const Graph& graph, std::FILE* file) {
-  for (const NodePtr& node : graph.nodes()) {
-    const auto id = static_cast<unsigned long>(node->handle);
-    std::fprintf(file, "  n%lx [label=\"type %d\"];\n", id, static_cast<int>(TypeOf(node->work)));
-    for (const Node* next : node->after) {
-      std::fprintf(file, "  n%lx -> n%lx;\n", id, static_cast<unsigned long>(next->handle));
-    }
-    if (!std::holds_alternative<ConditionalWork>(node->work)) continue;
-    const std::vector<GraphPtr> bodies = InnerGraphs(node->work);
-    for (size_t i = 0; i < bodies.size(); ++i) {
-      std::fprintf(file, "  subgraph cluster_n%lx_%zu {\n  label=\"body %zu of n%lx\";\n", id, i, i, id);
-      PrintNodes(*bodies[i], file);
-      std::fputs("  }\n", file);
-    }
   }
 }
 
@@ -423,17 +407,15 @@ CUresult CUDAAPI cuGraphNodeGetEnabled(CUgraphExec handle, CUgraphNode original,
   return CUDA_SUCCESS;
 }
 
-CUresult CUDAAPI cuGraphDebugDotPrint(CUgraph handle, const char* path, unsigned int) {
+CUresult CUDAAPI cuGraphDebugDotPrint(CUgraph handle, const char* path, unsigned int flags) {
   GraphPtr graph;
   HAWSER_TRY(FindGraph(handle, &graph));
   if (path == nullptr) return CUDA_ERROR_INVALID_VALUE;
   const std::unique_ptr<std::FILE, int (*)(std::FILE*)> file(std::fopen(path, "w"), &std::fclose);
   if (file == nullptr) return CUDA_ERROR_OPERATING_SYSTEM;
   const std::lock_guard lock(graph->mutex);
-  std::fputs("digraph graph_1 {\n", file.get());
-  PrintNodes(*graph, file.get());
-  std::fputs("}\n", file.get());
-  return CUDA_SUCCESS;
+  const bool written = std::fputs(DrawGraph(*graph, flags).c_str(), file.get()) >= 0 && std::fflush(file.get()) == 0;
+  return written ? CUDA_SUCCESS : CUDA_ERROR_OPERATING_SYSTEM;
 }
 
 CUresult CUDAAPI cuUserObjectCreate(CUuserObject* to, void* data, CUhostFn destroy, unsigned int count,

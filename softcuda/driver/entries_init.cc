@@ -3,6 +3,7 @@
 #include <cudaProfiler.h>
 
 #include <atomic>
+#include <string>
 
 #include "proto/cuda_api/error_text.h"
 #include "proto/cuda_api/private_interface.h"
@@ -71,9 +72,8 @@ CUresult CUDAAPI cuGetExportTable(const void** table, const CUuuid*) {
   if (table == nullptr) return CUDA_ERROR_INVALID_VALUE;
   *table = nullptr;  // Private interfaces of another driver: there are none here.
   static std::atomic_flag said;
-  if (!said.test_and_set(std::memory_order_relaxed)) {
-    Log(hawser::cuda_api::PrivateInterfaceText(__builtin_return_address(0)));
-  }
+  const std::string text = hawser::cuda_api::PrivateInterfaceText(__builtin_return_address(0));
+  if (!text.empty() && !said.test_and_set(std::memory_order_relaxed)) Log(text);
   return CUDA_ERROR_NOT_FOUND;
 }
 

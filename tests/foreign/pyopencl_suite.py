@@ -4,7 +4,8 @@
 
     pyopencl_suite.py --build DIR --tests DIR --transport shm [--files test_wrapper.py ...] [--explained FILE]
 
-Both runs share one kernel cache (the device is the same), so the second costs little. Fails when a test passes
+The second run costs as much as the first: what the server compiles are programs that can be split, others than those
+in the device's cache. Fails when a test passes
 locally and not remotely, unless FILE explains it. Exit 77 (skip) when pyopencl or its tests are not installed.
 """
 import argparse

@@ -138,9 +138,16 @@ void Objects::Redirect(const std::string& path, uintptr_t base, const ElfReader&
   }
   Log(LogLevel::kInfo, "%s: %zu functions of its CUDA %d runtime are redirected", path.c_str(), patches.size(),
       runtime.major);
-  for (const std::string& name : runtime.unknown) {
-    Log(LogLevel::kWarning, "%s: %s is newer than Hawser's runtime and is not redirected", path.c_str(), name.c_str());
-  }
+  if (runtime.unknown.empty()) return;
+  // One line: a newer toolkit brings dozens, into each library, and hardly any program calls them. Who does finds the
+  // library named when it asks for private driver interfaces.
+  std::string names_of_unknown;
+  for (const std::string& name : runtime.unknown)
+    names_of_unknown.append(names_of_unknown.empty() ? "" : ", ").append(name);
+  Log(LogLevel::kInfo,
+      "%s: its CUDA runtime has %zu functions that Hawser's does not know; they are not redirected, and calls of them "
+      "fail: %s",
+      path.c_str(), runtime.unknown.size(), names_of_unknown.c_str());
 }
 
 bool Objects::Follow() {

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "proto/cuda_api/error_text.h"
+#include "proto/cuda_api/private_interface.h"
 #include "proto/cuda_api/proc_table.h"
 
 namespace hawser::cuda_api {
@@ -154,6 +155,14 @@ TEST(CudaErrors, HaveNamesAndWords) {
   EXPECT_EQ(ErrorText(12345), nullptr);
   EXPECT_STREQ(ErrorText(CUDA_SUCCESS), "no error");
   EXPECT_STREQ(ErrorText(CUDA_ERROR_INVALID_CLUSTER_SIZE), "invalid cluster size");
+}
+
+TEST(PrivateInterfaces, CompilersDoWithout) {
+  EXPECT_TRUE(WorksWithout("/opt/cuda/lib/libnvrtc.so.13"));
+  EXPECT_TRUE(WorksWithout("libnvJitLink.so.13"));
+  EXPECT_FALSE(WorksWithout("/opt/libnvrtc.so/libcublas.so.13"));
+  EXPECT_FALSE(WorksWithout("/usr/bin/program"));
+  EXPECT_FALSE(WorksWithout(""));
 }
 
 }  // namespace

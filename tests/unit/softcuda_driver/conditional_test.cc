@@ -277,21 +277,33 @@ TEST_F(SoftConditional, DepthIsBounded) {
   EXPECT_CUDA(CUDA_SUCCESS, cuGraphDestroy(graph));
 }
 
+/// What cuGraphDebugDotPrint writes.
+std::string DotOf(CUgraph graph, unsigned flags) {
+  std::string path = testing::TempDir() + "conditional_XXXXXX";
+  const int file = ::mkstemp(path.data());
+  EXPECT_GE(file, 0);
+  ::close(file);
+  EXPECT_CUDA(CUDA_SUCCESS, cuGraphDebugDotPrint(graph, path.c_str(), flags));
+  std::ostringstream text;
+  text << std::ifstream(path).rdbuf();
+  ::unlink(path.c_str());
+  return text.str();
+}
+
 TEST_F(SoftConditional, DotFilesShowBodies) {
   const CUgraph graph = MakeGraph();
   const CUgraph body = AddConditional(graph, MakeHandle(graph, 1), CU_GRAPH_COND_TYPE_IF);
   AddKernel(body, "bump", Alloc(4), 1u);
-  std::string path = testing::TempDir() + "conditional_XXXXXX";
-  const int file = ::mkstemp(path.data());
-  ASSERT_GE(file, 0);
-  ::close(file);
-  ASSERT_CUDA(CUDA_SUCCESS, cuGraphDebugDotPrint(graph, path.c_str(), 0));
-  std::ostringstream text;
-  text << std::ifstream(path).rdbuf();
-  ::unlink(path.c_str());
-  EXPECT_NE(text.str().find("type 13"), std::string::npos) << text.str();
-  EXPECT_NE(text.str().find("body 0"), std::string::npos) << text.str();
-  EXPECT_NE(text.str().find("type 0\""), std::string::npos) << text.str();
+  const std::string text = DotOf(graph, 0);
+  EXPECT_NE(text.find("CONDITIONAL\\nIF\""), std::string::npos) << text;
+  EXPECT_NE(text.find("body 0"), std::string::npos) << text;
+  EXPECT_NE(text.find("KERNEL\\nbump\""), std::string::npos) << text;
+  const std::string with_parameters = DotOf(graph, CU_GRAPH_DEBUG_DOT_FLAGS_KERNEL_NODE_PARAMS);
+  EXPECT_NE(with_parameters.find("bump\\ngrid 1 x 1 x 1\\nblock 1 x 1 x 1\\n"), std::string::npos) << with_parameters;
+  EXPECT_NE(with_parameters.find("CONDITIONAL\\nIF\""), std::string::npos) << with_parameters;
+  const std::string all = DotOf(graph, CU_GRAPH_DEBUG_DOT_FLAGS_VERBOSE);
+  EXPECT_NE(all.find("CONDITIONAL\\nIF\\ncondition 0x"), std::string::npos) << all;
+  EXPECT_NE(all.find("handle 0x"), std::string::npos) << all;
 }
 
 }  // namespace

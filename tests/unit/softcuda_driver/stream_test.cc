@@ -245,8 +245,14 @@ TEST_F(SoftGraph, CapturesFailAsTheManualSays) {
   ASSERT_CUDA(CUDA_SUCCESS, cuEventRecord(fork, origin));
   ASSERT_CUDA(CUDA_SUCCESS, cuStreamWaitEvent(side, fork, 0));
   ASSERT_CUDA(CUDA_SUCCESS, cuMemsetD32Async(out, 0, 1, side));
-  EXPECT_CUDA(CUDA_ERROR_STREAM_CAPTURE_UNMATCHED, cuStreamEndCapture(side, &graph));
   EXPECT_CUDA(CUDA_ERROR_STREAM_CAPTURE_UNJOINED, cuStreamEndCapture(origin, &graph));
+  EXPECT_EQ(graph, nullptr);
+  // Ended where it did not begin: that makes it invalid (CuPy's tests have it so of NVIDIA's driver).
+  ASSERT_CUDA(CUDA_SUCCESS, cuStreamBeginCapture(origin, CU_STREAM_CAPTURE_MODE_GLOBAL));
+  ASSERT_CUDA(CUDA_SUCCESS, cuEventRecord(fork, origin));
+  ASSERT_CUDA(CUDA_SUCCESS, cuStreamWaitEvent(side, fork, 0));
+  EXPECT_CUDA(CUDA_ERROR_STREAM_CAPTURE_UNMATCHED, cuStreamEndCapture(side, &graph));
+  EXPECT_CUDA(CUDA_ERROR_STREAM_CAPTURE_INVALIDATED, cuStreamEndCapture(origin, &graph));
   EXPECT_EQ(graph, nullptr);
   // Synchronised while captured.
   ASSERT_CUDA(CUDA_SUCCESS, cuStreamBeginCapture(origin, CU_STREAM_CAPTURE_MODE_GLOBAL));
@@ -254,7 +260,11 @@ TEST_F(SoftGraph, CapturesFailAsTheManualSays) {
   EXPECT_CUDA(CUDA_SUCCESS, cuStreamIsCapturing(origin, &status));
   EXPECT_EQ(status, CU_STREAM_CAPTURE_STATUS_INVALIDATED);
   EXPECT_CUDA(CUDA_ERROR_STREAM_CAPTURE_INVALIDATED, cuStreamEndCapture(origin, &graph));
-  // The default stream meanwhile.
+  // The default stream meanwhile: asking about it does no harm, using it does.
+  ASSERT_CUDA(CUDA_SUCCESS, cuStreamBeginCapture(origin, CU_STREAM_CAPTURE_MODE_RELAXED));
+  EXPECT_CUDA(CUDA_ERROR_STREAM_CAPTURE_IMPLICIT, cuStreamIsCapturing(nullptr, &status));
+  EXPECT_CUDA(CUDA_SUCCESS, cuStreamEndCapture(origin, &graph));
+  EXPECT_CUDA(CUDA_SUCCESS, cuGraphDestroy(graph));
   ASSERT_CUDA(CUDA_SUCCESS, cuStreamBeginCapture(origin, CU_STREAM_CAPTURE_MODE_RELAXED));
   EXPECT_CUDA(CUDA_ERROR_STREAM_CAPTURE_IMPLICIT, cuMemsetD32Async(out, 0, 1, nullptr));
   EXPECT_CUDA(CUDA_ERROR_STREAM_CAPTURE_INVALIDATED, cuStreamEndCapture(origin, &graph));
