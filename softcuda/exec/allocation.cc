@@ -12,7 +12,11 @@ namespace hawser::exec {
 namespace {
 
 /// Bytes of a register in the frame.
-uint32_t PlaceBytes(ptx::Type type) { return type == ptx::Type::kPred ? 4 : (ptx::SizeOf(type) * 32 + 63) / 64 * 64; }
+/// Bytes of one lane's value; a predicate has none of its own. Registers of one width may follow each other in a place,
+/// since a handler reads a lane's value before it writes that lane's.
+uint32_t WidthOf(ptx::Type type) { return type == ptx::Type::kPred ? 0 : ptx::SizeOf(type); }
+
+uint32_t PlaceBytes(uint32_t width) { return width == 0 ? 4 : (width * 32 + 63) / 64 * 64; }
 
 /// Handlers with several destinations write one while they still need their sources: those must not share a place.
 bool HasVector(const ptx::Function& function, const ptx::Instruction& instruction) {
@@ -76,10 +80,10 @@ RegisterLayout LayOutRegisters(const ptx::Function& function) {
     while (!ending.empty() && ending.top().first < intervals[reg].begin) {
       const uint32_t done = ending.top().second;
       ending.pop();
-      widths[PlaceBytes(function.registers[done].type)].free.push_back(place[done]);
+      widths[WidthOf(function.registers[done].type)].free.push_back(place[done]);
       live -= words(done);
     }
-    Width& width = widths[PlaceBytes(function.registers[reg].type)];
+    Width& width = widths[WidthOf(function.registers[reg].type)];
     if (width.free.empty()) {
       place[reg] = width.places++;
     } else {
@@ -94,11 +98,11 @@ RegisterLayout LayOutRegisters(const ptx::Function& function) {
   uint32_t bytes = 0;
   for (const auto& [size, width] : widths) {
     base[size] = bytes;
-    bytes = (bytes + size * width.places + 63) / 64 * 64;
+    bytes = (bytes + PlaceBytes(size) * width.places + 63) / 64 * 64;
   }
   for (uint32_t reg = 0; reg < place.size(); ++reg) {
-    const uint32_t size = PlaceBytes(function.registers[reg].type);
-    if (intervals[reg].used()) layout.offset[reg] = base[size] + size * place[reg];
+    const uint32_t size = WidthOf(function.registers[reg].type);
+    if (intervals[reg].used()) layout.offset[reg] = base[size] + PlaceBytes(size) * place[reg];
   }
   layout.bytes = std::max(bytes, 512u);  // Room for a register that is declared but never used.
   return layout;

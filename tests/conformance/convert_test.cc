@@ -34,6 +34,19 @@ auto In(int mode, F f) {
 V HalfOf(double x) { return x != x ? 0x7fff : std::bit_cast<uint16_t>(static_cast<_Float16>(x)); }
 double FromHalf(V v) { return static_cast<double>(std::bit_cast<_Float16>(static_cast<uint16_t>(v))); }
 
+// Registers of eight bits, as compilers use them for __ldg of characters: what is made of one may take its place.
+TEST(Conformance, RegistersOfEightBits) {
+  const Expected low = [](V a, V, V) { return a & 255; };
+  const Expected extended = [](V a, V, V) { return static_cast<V>(static_cast<int8_t>(a)); };
+  Check({
+      {"{ .reg .u8 t; cvt.u8.u32 t, %a; cvt.u16.u8 %d, t; }", "b16 b32", low},
+      {"{ .reg .u8 t; cvt.u8.u16 t, %a; cvt.u16.u8 %d, t; }", "b16 b16", low},
+      {"{ .reg .s8 t; cvt.s8.s32 t, %a; cvt.s16.s8 %d, t; }", "b16 b32", extended},
+      {"{ .reg .s8 t; cvt.s8.s16 t, %a; cvt.s32.s8 %d, t; }", "b32 b16", extended},
+      {"{ .reg .b8 t; cvt.u8.u16 t, %a; cvt.u64.u8 %d, t; }", "b64 b16", low},
+  });
+}
+
 TEST(Conformance, ConvertIntegers) {
   Check({
       {"cvt.s32.s8 %d, %a;", "b32 b32", [](V a, V, V) { return static_cast<V>(static_cast<int8_t>(a)); }},
