@@ -7,6 +7,7 @@
 #include <unordered_map>
 
 #include "softcuda/exec/allocation.h"
+#include "softcuda/exec/code_layout.h"
 #include "softcuda/exec/special.h"
 #include "softcuda/exec/warp.h"
 
@@ -167,25 +168,63 @@ bool FunctionDecoder::IsKernelParameter(uint32_t variable) const {
   return function_.entry && variable < function_.parameters.size();
 }
 
+void FunctionDecoder::DecodeInstruction(uint32_t index) {
+  ins_ = &function_.instructions[index];
+  index_ = index;
+  why_.clear();
+  const OpText op(ins_->op);
+  const Member member = FindMember(op.base());
+  const size_t before = code_->insns.size();
+  if (member == nullptr) {
+    why_ = "unknown instruction";
+  } else if ((this->*member)(op)) {
+    return;
+  }
+  code_->insns.resize(before);
+  EmitIllegal();
+}
+
+void FunctionDecoder::EmitJump(uint32_t place, uint32_t source) {
+  Insn jump;
+  jump.control = Control::kBranch;
+  jump.target = place;
+  jump.source = source;
+  code_->insns.push_back(jump);
+}
+
 std::string FunctionDecoder::Decode() {
-  std::vector<uint32_t> at(function_.instructions.size() + 1);
-  for (uint32_t i = 0; i < function_.instructions.size(); ++i) {
-    at[i] = static_cast<uint32_t>(code_->insns.size());
-    ins_ = &function_.instructions[i];
-    index_ = i;
-    why_.clear();
-    const OpText op(ins_->op);
-    const Member member = FindMember(op.base());
-    const size_t before = code_->insns.size();
-    if (member == nullptr) {
-      why_ = "unknown instruction";
-    } else if ((this->*member)(op)) {
+  const CodeLayout layout(function_);
+  const auto& places = layout.places();
+  std::vector<uint32_t> at;  // Where each place's code begins.
+  for (uint32_t p = 0; p < places.size(); ++p) {
+    at.push_back(static_cast<uint32_t>(code_->insns.size()));
+    const ptx::BasicBlock& block = layout.block(places[p].block);
+    if (places[p].latch) {
+      EmitJump(layout.PlaceOf(places[p].block), block.first);
       continue;
     }
-    code_->insns.resize(before);
-    EmitIllegal();
+    size_t extra = code_->extras.size();
+    for (uint32_t i = block.first; i < block.end; ++i) DecodeInstruction(i);
+    // Until all code is there targets are places.
+    for (size_t i = at.back(); i < code_->insns.size(); ++i) {
+      Insn& insn = code_->insns[i];
+      if (insn.control == Control::kBranch) insn.target = layout.Target(p, insn.target);
+    }
+    for (; extra < code_->extras.size(); ++extra) {
+      for (uint32_t& target : code_->extras[extra].targets) target = layout.Target(p, target);
+    }
+    if (!ptx::GoesOn(function_.instructions[block.end - 1])) continue;
+    const uint32_t next = layout.Target(p, block.end);
+    if (next == p + 1) continue;
+    Insn* const last = code_->insns.size() > at.back() ? &code_->insns.back() : nullptr;
+    if (last != nullptr && last->control == Control::kBranch && last->predicate != kNoSlot && last->target == p + 1) {
+      last->predicate_negated = !last->predicate_negated;
+      last->target = next;
+    } else {
+      EmitJump(next, block.end - 1);
+    }
   }
-  at.back() = static_cast<uint32_t>(code_->insns.size());
+  at.push_back(static_cast<uint32_t>(code_->insns.size()));
   // Whoever falls off the end returns.
   Insn last;
   last.control = Control::kReturn;

@@ -71,6 +71,10 @@ class FunctionDecoder {
   using Kind = ptx::OperandKind;
   using Member = bool (FunctionDecoder::*)(const OpText& op);
 
+  void DecodeInstruction(uint32_t index);
+  /// `place`: of CodeLayout; `source`: the instruction that it belongs to.
+  void EmitJump(uint32_t place, uint32_t source);
+
   // Operands (decoder.cc). On failure `why_` says why and the instruction becomes one that faults.
   bool Fail(std::string why);
   size_t operands() const { return ins_->operand_count; }

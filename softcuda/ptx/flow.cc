@@ -33,6 +33,8 @@ void Targets(const Function& function, const Instruction& instruction, std::vect
 
 }  // namespace
 
+bool GoesOn(const Instruction& instruction) { return EndOf(instruction) == End::kNone || instruction.predicated; }
+
 std::vector<BasicBlock> FlowOf(const Function& function) {
   const auto count = static_cast<uint32_t>(function.instructions.size());
   std::vector<bool> leads(count + 1, false);
@@ -62,7 +64,7 @@ std::vector<BasicBlock> FlowOf(const Function& function) {
     const End end = EndOf(last);
     targets.clear();
     if (end == End::kBranch || end == End::kIndexed) Targets(function, last, &targets);
-    if (end == End::kNone || last.predicated) targets.push_back(block.end);
+    if (GoesOn(last)) targets.push_back(block.end);
     for (const uint32_t target : targets) {
       if (target < count) block.successors.push_back(block_of[target]);
     }

@@ -20,6 +20,9 @@ struct BasicBlock {
 /// Blocks in the order of the text; the first is the entry. Falling off the end is a return.
 std::vector<BasicBlock> FlowOf(const Function& function);
 
+/// Whether control may go on behind the instruction.
+bool GoesOn(const Instruction& instruction);
+
 /// Opcode without modifiers: "ld.global.u32" -> "ld".
 std::string_view Opcode(const Instruction& instruction);
 

@@ -138,6 +138,49 @@ TEST(Control, IndexedBranch) {
   for (uint32_t i = 0; i < 64; ++i) EXPECT_EQ(result[i], (std::array<uint32_t, 4>{10, 20, 30, 10}[i % 4]));
 }
 
+// Lanes that skip an inner loop meet the others at its end, though the text has the end of the outer loop first (%r1:
+// round, %r0: how many neighbours were in another round). As on GPUs with a reconvergence stack; programs rely on it.
+TEST(Control, LanesMeetBehindAnInnerLoop) {
+  const std::vector<uint32_t> wrong = RunBody(R"(
+    .shared .b32 round[64];
+    mov.u32 %r2, round; shl.b32 %r3, %r7, 2; add.u32 %r2, %r2, %r3;
+    xor.b32 %r4, %r7, 16; shl.b32 %r4, %r4, 2; mov.u32 %r5, round; add.u32 %r4, %r4, %r5;
+    and.b32 %r6, %r7, 16; setp.ne.u32 %p0, %r6, 0;
+    mov.u32 %r0, 0; mov.u32 %r1, 0; st.shared.u32 [%r2], %r1;
+    bra.uni BEGIN;
+  END:
+    ld.volatile.shared.u32 %r5, [%r4]; setp.ne.u32 %p1, %r5, %r1; @%p1 add.u32 %r0, %r0, 1;
+    add.u32 %r1, %r1, 1; st.volatile.shared.u32 [%r2], %r1;
+    setp.eq.u32 %p1, %r1, 5; @%p1 bra DONE;
+  BEGIN:
+    @%p0 bra END;
+    mov.u32 %r6, 0;
+  INNER:
+    add.u32 %r6, %r6, 1; setp.lt.u32 %p1, %r6, 3; @%p1 bra INNER;
+    bra.uni END;
+  DONE:)");
+  EXPECT_THAT(wrong, testing::Each(0u));
+}
+
+// The same for a loop that begins anew from two blocks.
+TEST(Control, LanesMeetBeforeTheNextRound) {
+  const std::vector<uint32_t> wrong = RunBody(R"(
+    .shared .b32 round[64];
+    mov.u32 %r2, round; shl.b32 %r3, %r7, 2; add.u32 %r2, %r2, %r3;
+    xor.b32 %r4, %r7, 16; shl.b32 %r4, %r4, 2; mov.u32 %r5, round; add.u32 %r4, %r4, %r5;
+    and.b32 %r6, %r7, 16; setp.ne.u32 %p0, %r6, 0;
+    mov.u32 %r0, 0; mov.u32 %r1, 0; st.shared.u32 [%r2], %r1;
+  BEGIN:
+    ld.volatile.shared.u32 %r5, [%r4]; setp.ne.u32 %p1, %r5, %r1; @%p1 add.u32 %r0, %r0, 1;
+    setp.eq.u32 %p1, %r1, 5; @%p1 bra DONE;
+    add.u32 %r1, %r1, 1; st.volatile.shared.u32 [%r2], %r1;
+    @%p0 bra BEGIN;
+    add.u32 %r6, %r6, 1;
+    bra.uni BEGIN;
+  DONE:)");
+  EXPECT_THAT(wrong, testing::Each(0u));
+}
+
 TEST(Control, BarrierInDivergentCode) {
   // Both halves of each warp reach a barrier of their own text; together they are all threads.
   const auto result = RunBody(
