@@ -52,27 +52,37 @@ ensure_toolkit() {
   installed_toolkit >/dev/null || die "the CUDA toolkit in $target does not run: $("$target/bin/nvcc" --version 2>&1 | tail -n 1)"
 }
 
-# numba-cuda, a compiler from Python to PTX whose own tests are run (tests/foreign/numba_suite.py), under build/foreign/numba.
-# Without nvJitLink, on purpose. Without a network those tests are skipped and say so.
+# Packages of Python's that nobody here wrote, each list under a folder of its own in build/foreign. Without a network their
+# tests are skipped and say so.
+# numba-cuda, a compiler from Python to PTX whose own tests are run (tests/foreign/numba_suite.py); without nvJitLink, on
+# purpose.
 numba_packages=(
   numba-cuda==0.30.4 numba==0.68.1 llvmlite==0.50.0 numpy==2.4.6 packaging==26.3 cuda-core==1.2.2 cuda-bindings==13.5.0
   pytest==9.2.0 iniconfig==2.3.1 pluggy==1.7.0 pygments==2.21.0 psutil==7.2.2 filecheck==1.0.6
   cuda-pathfinder==1.9.0 nvidia-nvvm==13.5.37 nvidia-cuda-nvrtc==13.5.37 nvidia-cuda-runtime==13.5.37 nvidia-cuda-cccl==13.3.5.0.6
 )
-ensure_numba() {
-  local target=$HAWSER_ROOT/build/foreign/numba work
+# CuPy (tests/foreign/cupy_suite.py); what it needs besides is numba-cuda's.
+cupy_packages=(cupy-cuda13x==14.2.0)
+
+ensure_python_packages() { # NAME PACKAGE...
+  local name=$1 target=$HAWSER_ROOT/build/foreign/$1 work
+  shift
   # The list is its own stamp: another list, another folder's worth.
-  [[ -f $target/.packages && $(<"$target/.packages") == "${numba_packages[*]}" ]] && return 0
+  [[ -f $target/.packages && $(<"$target/.packages") == "$*" ]] && return 0
   mkdir -p "$HAWSER_ROOT/build/foreign"
-  work=$(mktemp -d "$HAWSER_ROOT/build/foreign/numba.XXXXXX")
+  work=$(mktemp -d "$HAWSER_ROOT/build/foreign/$name.XXXXXX")
   # --target: nothing of the system's Python is touched.
   if python3 -m pip install --retries 2 --quiet --disable-pip-version-check --no-deps --only-binary :all: --no-compile \
-    --target "$work/site" "${numba_packages[@]}" >"$work/log" 2>&1 </dev/null; then
-    printf '%s\n' "${numba_packages[*]}" >"$work/site/.packages"
+    --target "$work/site" "$@" >"$work/log" 2>&1 </dev/null; then
+    printf '%s\n' "$*" >"$work/site/.packages"
     rm -rf "$target"
     mv "$work/site" "$target"
   else
-    say "note: numba-cuda could not be fetched ($(tail -n 1 "$work/log")); its tests will be skipped."
+    say "note: $1 could not be fetched ($(tail -n 1 "$work/log")); its tests will be skipped."
   fi
   rm -rf "$work"
+}
+ensure_foreign_python() {
+  ensure_python_packages numba "${numba_packages[@]}"
+  ensure_python_packages cupy "${cupy_packages[@]}"
 }

@@ -6,63 +6,64 @@
 namespace hawser::cuda_api {
 namespace {
 
-/// Our own words where the name alone says too little.
+/// Where the name alone says too little; what programs are known to look for in the driver's texts is as they look for
+/// it, and as the runtime has it (interposer/cudart/errors.cc).
 const char* OwnText(int32_t code) {
   switch (code) {
     case CUDA_SUCCESS:
       return "no error";
     case CUDA_ERROR_INVALID_VALUE:
-      return "an argument is outside what the call accepts";
+      return "invalid argument";
     case CUDA_ERROR_OUT_OF_MEMORY:
-      return "not enough memory for this request";
+      return "out of memory";
     case CUDA_ERROR_NOT_INITIALIZED:
-      return "cuInit has not been called, or failed";
+      return "initialization error";
     case CUDA_ERROR_DEINITIALIZED:
-      return "the driver is shutting down";
+      return "driver shutting down";
     case CUDA_ERROR_NO_DEVICE:
-      return "there is no usable CUDA device";
+      return "no CUDA-capable device is detected";
     case CUDA_ERROR_INVALID_DEVICE:
-      return "there is no device of this number";
+      return "invalid device ordinal";
     case CUDA_ERROR_INVALID_IMAGE:
       return "this is no module image that the device understands";
     case CUDA_ERROR_INVALID_CONTEXT:
-      return "no context is current, or it is not valid";
+      return "invalid device context";
     case CUDA_ERROR_NO_BINARY_FOR_GPU:
-      return "the image has no code that this device can run";
+      return "no kernel image is available for execution on the device";
     case CUDA_ERROR_INVALID_PTX:
       return "the PTX could not be compiled";
     case CUDA_ERROR_UNSUPPORTED_PTX_VERSION:
       return "the PTX is newer than this driver";
     case CUDA_ERROR_FILE_NOT_FOUND:
-      return "no such file";
+      return "file not found";
     case CUDA_ERROR_OPERATING_SYSTEM:
       return "a call of the operating system failed";
     case CUDA_ERROR_INVALID_HANDLE:
-      return "the handle names no live object of the right kind";
+      return "invalid resource handle";
     case CUDA_ERROR_NOT_FOUND:
-      return "nothing of this name was found";
+      return "named symbol not found";
     case CUDA_ERROR_NOT_READY:
-      return "the work has not finished yet";
+      return "device not ready";
     case CUDA_ERROR_ILLEGAL_ADDRESS:
-      return "a kernel accessed memory that is not allocated";
+      return "an illegal memory access was encountered";
     case CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES:
-      return "the launch needs more resources than the device has";
+      return "too many resources requested for launch";
     case CUDA_ERROR_LAUNCH_TIMEOUT:
       return "a kernel ran for too long";
     case CUDA_ERROR_ASSERT:
       return "an assertion in a kernel failed";
     case CUDA_ERROR_ILLEGAL_INSTRUCTION:
-      return "a kernel met an instruction that the device cannot execute";
+      return "an illegal instruction was encountered";
     case CUDA_ERROR_MISALIGNED_ADDRESS:
-      return "a kernel accessed an address that is not aligned to the access";
+      return "misaligned address";
     case CUDA_ERROR_LAUNCH_FAILED:
-      return "a kernel failed while it ran";
+      return "unspecified launch failure";
     case CUDA_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE:
       return "a cooperative launch has more blocks than can run at once";
     case CUDA_ERROR_NOT_PERMITTED:
-      return "the operation is not permitted here";
+      return "operation not permitted";
     case CUDA_ERROR_NOT_SUPPORTED:
-      return "the operation is not supported";
+      return "operation not supported";
     default:
       return nullptr;
   }
