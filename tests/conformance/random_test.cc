@@ -118,6 +118,15 @@ const std::vector<Kind>& Kinds() {
          s.p[n[1]] = !holds && with;
        }},
       {"xor.pred P, P, P;", [](State& s, N n) { s.p[n[0]] = s.p[n[1]] != s.p[n[2]]; }},
+      // Registers that live for a moment: what is made of one may take its place.
+      {"{ .reg .u8 t; .reg .b16 u; cvt.u8.u32 t, R; cvt.u16.u8 u, t; cvt.u32.u16 R, u; }",
+       [](State& s, N n) { s.r[n[1]] = s.r[n[0]] & 255; }},
+      {"{ .reg .s8 t; .reg .b16 u; cvt.s8.s32 t, R; cvt.s16.s8 u, t; cvt.s32.s16 R, u; }",
+       [](State& s, N n) { s.r[n[1]] = static_cast<uint32_t>(static_cast<int8_t>(s.r[n[0]])); }},
+      {"{ .reg .b64 t; .reg .b16 u, v; mov.b64 t, D; cvt.u16.u64 u, t; add.u16 v, u, 3; cvt.u64.u16 D, v; }",
+       [](State& s, N n) { s.d[n[1]] = static_cast<uint16_t>(s.d[n[0]] + 3); }},
+      {"{ .reg .b32 t, u; .reg .f64 v; mov.b64 {t, u}, D; cvt.rn.f64.u32 v, u; cvt.rzi.u32.f64 R, v; }",
+       [](State& s, N n) { s.r[n[1]] = static_cast<uint32_t>(s.d[n[0]] >> 32); }},
       {"not.pred P, P;", [](State& s, N n) { s.p[n[0]] = !s.p[n[1]]; }},
   };
   return *kKinds;
@@ -159,7 +168,9 @@ class Generator {
           continue;
         }
       }
-      step.kind = &Kinds()[static_cast<size_t>(Draw(static_cast<int>(Kinds().size())))];
+      do {
+        step.kind = &Kinds()[static_cast<size_t>(Draw(static_cast<int>(Kinds().size())))];
+      } while (step.guard >= 0 && step.kind->text[0] == '{');  // A scope has no guard.
       Write(o, &step);
       steps->push_back(step);
     }
