@@ -78,7 +78,7 @@ ensure_python_packages() { # NAME PACKAGE...
     rm -rf "$target"
     mv "$work/site" "$target"
   else
-    say "note: $1 could not be fetched ($(tail -n 1 "$work/log")); its tests will be skipped."
+    say "note: ${1%%=*} could not be fetched ($(tail -n 1 "$work/log")); its tests will be skipped."
   fi
   rm -rf "$work"
 }

@@ -79,10 +79,11 @@ done""")
         self.assertEqual(result.returncode, 0, result.stderr)
         self.assertEqual(self.calls(), [])
 
-    def test_without_a_package_index_numba_is_left_out(self):
+    def test_without_a_package_index_numba_and_cupy_are_left_out(self):
         result = self.run_setup()
         self.assertEqual(result.returncode, 0, result.stderr)
-        self.assertIn("numba-cuda could not be fetched (no network)", result.stdout + result.stderr)
+        for package in ("numba-cuda", "cupy-cuda13x"):
+            self.assertIn(f"{package} could not be fetched (no network)", result.stdout + result.stderr)
 
     def test_only_what_is_missing_is_installed(self):
         self.missing(["clpeak", "ninja-build"])
