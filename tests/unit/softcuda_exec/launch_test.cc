@@ -138,15 +138,20 @@ TEST(Control, IndexedBranch) {
   for (uint32_t i = 0; i < 64; ++i) EXPECT_EQ(result[i], (std::array<uint32_t, 4>{10, 20, 30, 10}[i % 4]));
 }
 
-// Lanes that skip an inner loop meet the others at its end, though the text has the end of the outer loop first (%r1:
-// round, %r0: how many neighbours were in another round). As on GPUs with a reconvergence stack; programs rely on it.
-TEST(Control, LanesMeetBehindAnInnerLoop) {
-  const std::vector<uint32_t> wrong = RunBody(R"(
+// Each thread shows its round (%r1) at %r2, and looks at its neighbour's at %r4; %p0: one of the lanes from 16 on. %r0:
+// how often the neighbour was in another round.
+const std::string kRounds = R"(
     .shared .b32 round[64];
     mov.u32 %r2, round; shl.b32 %r3, %r7, 2; add.u32 %r2, %r2, %r3;
     xor.b32 %r4, %r7, 16; shl.b32 %r4, %r4, 2; mov.u32 %r5, round; add.u32 %r4, %r4, %r5;
     and.b32 %r6, %r7, 16; setp.ne.u32 %p0, %r6, 0;
     mov.u32 %r0, 0; mov.u32 %r1, 0; st.shared.u32 [%r2], %r1;
+)";
+
+// Lanes that skip an inner loop meet the others at its end, though the text has the end of the outer loop first. As on
+// GPUs with a reconvergence stack; programs rely on it.
+TEST(Control, LanesMeetBehindAnInnerLoop) {
+  const std::vector<uint32_t> wrong = RunBody(kRounds + R"(
     bra.uni BEGIN;
   END:
     ld.volatile.shared.u32 %r5, [%r4]; setp.ne.u32 %p1, %r5, %r1; @%p1 add.u32 %r0, %r0, 1;
@@ -164,12 +169,7 @@ TEST(Control, LanesMeetBehindAnInnerLoop) {
 
 // The same for a loop that begins anew from two blocks.
 TEST(Control, LanesMeetBeforeTheNextRound) {
-  const std::vector<uint32_t> wrong = RunBody(R"(
-    .shared .b32 round[64];
-    mov.u32 %r2, round; shl.b32 %r3, %r7, 2; add.u32 %r2, %r2, %r3;
-    xor.b32 %r4, %r7, 16; shl.b32 %r4, %r4, 2; mov.u32 %r5, round; add.u32 %r4, %r4, %r5;
-    and.b32 %r6, %r7, 16; setp.ne.u32 %p0, %r6, 0;
-    mov.u32 %r0, 0; mov.u32 %r1, 0; st.shared.u32 [%r2], %r1;
+  const std::vector<uint32_t> wrong = RunBody(kRounds + R"(
   BEGIN:
     ld.volatile.shared.u32 %r5, [%r4]; setp.ne.u32 %p1, %r5, %r1; @%p1 add.u32 %r0, %r0, 1;
     setp.eq.u32 %p1, %r1, 5; @%p1 bra DONE;
