@@ -121,12 +121,14 @@ CUresult CUDAAPI cuStreamWaitEvent(CUstream handle, CUevent event, unsigned int 
     std::lock_guard lock(event->mutex);
     capture = event->capture;
   }
-  const bool external = (flags & CU_EVENT_WAIT_EXTERNAL) != 0;
-  if (!external && (capture != nullptr || command.capturing())) {
-    const CUresult error = Captures::Get().Wait(command.stream(), capture);
-    if (error != CUDA_SUCCESS) return error;
-  } else if (event->recorded.load(std::memory_order_relaxed) == 0 && !event->interprocess()) {
-    return CUDA_SUCCESS;  // Never recorded: nothing to wait for.
+  // What is external becomes a node that waits for whatever the event stands for then.
+  if ((flags & CU_EVENT_WAIT_EXTERNAL) == 0) {
+    const bool never = event->recorded.load(std::memory_order_relaxed) == 0 && !event->interprocess();
+    if (capture == nullptr && never) return CUDA_SUCCESS;  // Nothing to wait for.
+    if (capture != nullptr || command.capturing()) {
+      const CUresult error = Captures::Get().Wait(command.stream(), capture);
+      if (error != CUDA_SUCCESS) return error;
+    }
   }
   command.stream()->landings.Add(event->landings.Open());
   cuda::WaitEvent message;

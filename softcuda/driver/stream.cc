@@ -220,8 +220,8 @@ CUresult WaitEvent(const StreamPtr& stream, const EventPtr& event, unsigned flag
     if (stream->capture == nullptr) return CUDA_ERROR_ILLEGAL_STATE;
     return RecordNode(stream.get(), EventWaitWork{event});
   }
+  if (capture == nullptr && !recorded) return CUDA_SUCCESS;  // As if what it stands for had ended.
   if (capture != nullptr || stream->capture != nullptr) return JoinCapture(stream.get(), capture, ends);
-  if (!recorded) return CUDA_SUCCESS;
   if (const CUresult result = CheckLegacy(*stream); result != CUDA_SUCCESS) return result;
   stream->tail = SubmitWait(event, context, context->Dependencies(*stream));
   return CUDA_SUCCESS;

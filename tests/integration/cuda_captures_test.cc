@@ -115,6 +115,24 @@ TEST_F(CudaCaptures, WhatIsOutsideIsNotWaitedFor) {
   EXPECT_EQ(End(stream_), CUDA_ERROR_STREAM_CAPTURE_INVALIDATED);
 }
 
+// "As if the record had completed" (cuStreamWaitEvent): there is nothing outside that it would depend on.
+TEST_F(CudaCaptures, EventsThatWereNeverRecordedAreNothingToWaitFor) {
+  Begin(stream_);
+  HAWSER_CU(cuStreamWaitEvent(stream_, event_, 0));
+  EXPECT_EQ(End(stream_), CUDA_SUCCESS);
+}
+
+TEST_F(CudaCaptures, ExternalWaitsAreNodesAlsoForEventsThatWereNeverRecorded) {
+  CUgraph graph = nullptr;
+  size_t nodes = 0;
+  Begin(stream_);
+  HAWSER_CU(cuStreamWaitEvent(stream_, event_, CU_EVENT_WAIT_EXTERNAL));
+  HAWSER_CU(cuStreamEndCapture(stream_, &graph));
+  HAWSER_CU(cuGraphGetNodes(graph, nullptr, &nodes));
+  EXPECT_EQ(nodes, 1u);
+  HAWSER_CU(cuGraphDestroy(graph));
+}
+
 TEST_F(CudaCaptures, TwoDoNotBecomeOne) {
   Begin(stream_);
   Begin(other_);
