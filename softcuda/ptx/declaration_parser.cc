@@ -231,6 +231,7 @@ bool Parser::TypeAndAlignment(Variable* variable, uint32_t* vector) {
 bool Parser::Extents(Variable* variable, uint32_t vector) {
   uint64_t size = uint64_t{SizeOf(variable->type)} * vector;
   variable->alignment = std::max(variable->alignment, static_cast<uint32_t>(size));
+  variable->element_size = static_cast<uint32_t>(size);
   bool first = true;
   while (Accept("[")) {
     if (first && Accept("]")) {
@@ -244,6 +245,7 @@ bool Parser::Extents(Variable* variable, uint32_t vector) {
       size *= extent.bits;
     }
     first = false;
+    ++variable->dimensions;
   }
   variable->size = variable->unsized ? 0 : size;
   return ok();

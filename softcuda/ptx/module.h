@@ -42,6 +42,8 @@ struct Variable {
   Linkage linkage = Linkage::kInternal;
   uint32_t alignment = 1;        ///< Bytes, a power of two.
   uint64_t size = 0;             ///< Bytes; 0 for `extern x[]` (dynamic shared memory).
+  uint32_t element_size = 0;     ///< Bytes of one element of an array; of the whole where it is none.
+  uint32_t dimensions = 0;       ///< How many extents it was declared with; 0: no array.
   bool unsized = false;          ///< Declared with [].
   bool managed = false;          ///< .attribute(.managed)
   bool pointer = false;          ///< Kernel parameter with .ptr.

@@ -97,6 +97,9 @@ class Parser {
   void InstructionStatement();
   uint32_t AddOperand(const Operand& operand);
   Operand ParseOperand(uint32_t depth);
+  void OptionalIndex(std::string_view name, Operand* operand);
+  Operand AddressOf(const Operand& base, std::string_view name);
+  void FixLater(const Operand& operand, std::string_view name, uint32_t index);
   Operand AddressOperand(uint32_t depth);
   Operand GroupOperand(OperandKind kind, std::string_view close, uint32_t depth);
   Operand NameOperand(std::string_view name);
@@ -117,6 +120,7 @@ class Parser {
   Function* function_ = nullptr;
   std::vector<Scope> scopes_;
   uint64_t total_bytes_ = 0;  ///< Sum of initialised bytes, bounded.
+  bool indexed_ = false;      ///< An operand was array[index].
   bool in_call_ = false;      ///< Parentheses hold arguments, not an expression.
 };
 

@@ -211,6 +211,31 @@ void Parser::OptionalOffset(Operand* operand) {
   }
 }
 
+/// array[3]: the address of an element (PTX ISA, "Arrays as Operands"). An index in a register, which the manual has as
+/// well, is not known here.
+void Parser::OptionalIndex(std::string_view name, Operand* operand) {
+  if (!Accept("[")) return;
+  const Variable* array = nullptr;
+  if (operand->kind == OperandKind::kVariable) {
+    array = &function_->variables[operand->index];
+  } else if (const auto global = globals_.find(name);
+             operand->kind == OperandKind::kSymbol && global != globals_.end()) {
+    array = &module_->variables[global->second];
+  }
+  if (array == nullptr || array->dimensions != 1) {
+    Fail("an index of '" + std::string(name.substr(0, 60)) + "', which is no array of one dimension,");
+    return;
+  }
+  const Number index = Expression(0);
+  Expect("]");
+  if (ok() && (index.kind != Number::Kind::kInteger || index.bits > ~uint32_t{0})) {
+    Fail("an index out of range");
+    return;
+  }
+  operand->value = index.bits * array->element_size;
+  indexed_ = true;
+}
+
 Operand Parser::NameOperand(std::string_view name) {
   Operand operand;
   if (name.empty() || name == "_") return operand;
@@ -278,20 +303,32 @@ Operand Parser::AddressOperand(uint32_t depth) {
     address.count = static_cast<uint16_t>(rest.size());
     address.first = static_cast<uint32_t>(function_->operands.size());
     for (const Operand& operand : rest) AddOperand(operand);
-  } else {
-    Expect("]");
-    address.count = 1;
-    address.value = base.value;
-    if (base.kind == OperandKind::kInteger) address.value = 0;
-    address.first = AddOperand(base);
+    FixLater(base, name, address.first);
+    return address;
   }
-  if (ok() && base.kind == OperandKind::kSymbol && base.index == kNone) {
-    Fixup fixup;
-    fixup.name = name;
-    fixup.operand = address.first;
-    scopes_.back().fixups.push_back(fixup);
-  }
+  Expect("]");
+  return AddressOf(base, name);
+}
+
+/// [base], of which `name` is the first word.
+Operand Parser::AddressOf(const Operand& base, std::string_view name) {
+  Operand address;
+  address.kind = OperandKind::kAddress;
+  address.count = 1;
+  address.value = base.value;
+  if (base.kind == OperandKind::kInteger) address.value = 0;
+  address.first = AddOperand(base);
+  FixLater(base, name, address.first);
   return address;
+}
+
+/// What `name`, which operand `index` is, means is known when the scope ends.
+void Parser::FixLater(const Operand& operand, std::string_view name, uint32_t index) {
+  if (!ok() || operand.kind != OperandKind::kSymbol || operand.index != kNone) return;
+  Fixup fixup;
+  fixup.name = name;
+  fixup.operand = index;
+  scopes_.back().fixups.push_back(fixup);
 }
 
 Operand Parser::ParseOperand(uint32_t depth) {
@@ -320,6 +357,7 @@ Operand Parser::ParseOperand(uint32_t depth) {
       const std::string_view name = Word("a second destination");
       operand.second = AddOperand(NameOperand(name));
     } else if (operand.kind != OperandKind::kSpecial) {
+      OptionalIndex(token.text, &operand);
       OptionalOffset(&operand);
     }
     return operand;
@@ -353,7 +391,14 @@ void Parser::InstructionStatement() {
   std::vector<std::pair<size_t, std::string_view>> pending;
   while (ok() && !At(";")) {
     const std::string_view name = Peek().text;
+    indexed_ = false;
     operands.push_back(ParseOperand(0));
+    // Moved, an element is its address; elsewhere it is what is there: ld.global.u32 %r, array[1].
+    const OperandKind kind = operands.back().kind;
+    if (indexed_ && (kind == OperandKind::kVariable || kind == OperandKind::kSymbol) &&
+        !instruction.op.starts_with("mov")) {
+      operands.back() = AddressOf(operands.back(), name);
+    }
     if (operands.back().kind == OperandKind::kSymbol && operands.back().index == kNone) {
       pending.emplace_back(operands.size() - 1, name);
     }

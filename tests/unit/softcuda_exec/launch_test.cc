@@ -273,6 +273,21 @@ TEST(Memory, GenericAddressesOfAllSpaces) {
   for (uint32_t i = 0; i < 64; ++i) EXPECT_EQ(result[i], 2 * i * 16 + 7);
 }
 
+// PTX ISA, "Arrays as Operands": elements count, not bytes. A move gives the address, a load what is there.
+TEST(Memory, ElementsOfArraysAreOperands) {
+  const auto result = RunBody(
+      ".shared .align 16 .b8 bytes[64]; .local .v2 .u32 pairs[4]; .reg .b64 %e;\n"
+      "mov.u64 %d1, bytes[0]; mov.u64 %d2, bytes; sub.u64 %d2, %d2, %d1; cvt.u32.u64 %r0, %d2;\n"
+      "mov.u64 %d1, pairs[3]; mov.u64 %d2, pairs; sub.u64 %d1, %d1, %d2; cvt.u32.u64 %r1, %d1; add.u32 %r0, %r0, %r1;\n"
+      "mov.u64 %d1, table[1]; ld.global.u32 %r2, [%d1+4]; add.u32 %r0, %r0, %r2; ld.global.u32 %r2, table[3-1]; "
+      "add.u32 %r0, %r0, %r2;\n"
+      "st.shared.u32 s[1], 500; ld.shared.u32 %r3, [s+4]; add.u32 %r0, %r0, %r3; st.local.u32 pairs[1]+4, 7000; "
+      "ld.local.u32 %r3, "
+      "[pairs+12]; add.u32 %r0, %r0, %r3;",
+      1, 1, ".shared .u32 s[2]; .global .u32 table[3] = {10, 20, 30};\n");
+  EXPECT_EQ(result[0], 0u + 24u + 30u + 30u + 500u + 7000u);
+}
+
 TEST(Memory, NarrowLoadsExtend) {
   const auto result = RunBody(
       "st.shared.u32 [s], 0x8081ff80; ld.shared.s8 %r1, [s]; ld.shared.u8 %r2, [s+1]; ld.shared.s16 %r3, [s+2];\n"

@@ -113,6 +113,18 @@ TEST(Parser, OperandForms) {
   EXPECT_EQ(f.instructions[1].line, 7u);
 }
 
+TEST(Parser, IndicesOfWhatHasNone) {
+  EXPECT_THAT(Bad(".global .u32 x; .entry k() { .reg .b64 %d; mov.u64 %d, x[0]; }"),
+              HasSubstr("'x', which is no array"));
+  EXPECT_THAT(Bad(".global .u32 x[2][2]; .entry k() { .reg .b64 %d; mov.u64 %d, x[0]; }"), HasSubstr("one dimension"));
+  EXPECT_THAT(Bad(".entry k() { .reg .b64 %d; mov.u64 %d, %d[0]; }"), HasSubstr("'%d', which is no array"));
+  EXPECT_THAT(Bad(".entry k() { .reg .b64 %d; mov.u64 %d, unknown[0]; }"), HasSubstr("'unknown', which is no array"));
+  EXPECT_THAT(Bad(".global .u32 x[2]; .entry k() { .reg .b64 %d; mov.u64 %d, x[-1]; }"),
+              HasSubstr("an index out of range"));
+  EXPECT_THAT(Bad(".global .u32 x[2]; .entry k() { .reg .b64 %d; mov.u64 %d, x[1.5]; }"),
+              HasSubstr("an index out of range"));
+}
+
 TEST(Parser, ErrorsNameLineAndToken) {
   EXPECT_THAT(Bad(".entry k() {\n .reg .b32 %r1;\n mov.b32 %r2, 1;\n}"), HasSubstr("line 6: unknown register '%r2'"));
   EXPECT_THAT(Bad(".entry k() {\n mov.b32 \n"), HasSubstr("end of text"));
