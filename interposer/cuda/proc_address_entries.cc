@@ -2,6 +2,7 @@
 // cuGetProcAddress: honest about versions and about the per-thread default stream, from the table that is generated out
 // of the toolkit's headers.
 #include "interposer/cuda/driver_api.h"
+#include "proto/cuda_api/interop.h"
 #include "proto/cuda_api/proc_table.h"
 
 namespace hawser::cu {

@@ -22,6 +22,10 @@ SPELLING = re.compile(r"^(cu\w+?)(?:_v(\d+))?(_pt[sd][sz])?$")
 # A definition starts at the beginning of a line; what ends with ';' is a declaration.
 DEFINITION = re.compile(r'^(?:extern\s+"C"\s+)?(?:HAWSER_\w+\s+)?CUresult\s+(?:CUDAAPI\s+)?(cu[A-Z]\w*)\s*\([^;{]*\)\s*\{', re.M)
 
+# What is shared with OpenGL, EGL and VDPAU. These headers include those interfaces' own, which need not be on the machine: the preprocessor gets empty ones.
+INTEROP = ("cudaGL", "cudaEGL", "cudaVDPAU")
+INTEROP_NEEDS = ("GL/gl.h", "EGL/egl.h", "EGL/eglext.h", "vdpau/vdpau.h")
+
 # Which CUDA version the three entry points that cudaTypedefs.h leaves out came with (cudaProfiler.h's history).
 PROFILER_VERSIONS = {"cuProfilerInitialize": 4000, "cuProfilerStart": 4000, "cuProfilerStop": 4000}
 
@@ -29,8 +33,9 @@ PROFILER_VERSIONS = {"cuProfilerInitialize": 4000, "cuProfilerStart": 4000, "cuP
 class Entry:
     """One exported symbol."""
 
-    def __init__(self, symbol, params):
+    def __init__(self, symbol, params, interop=False):
         self.symbol = symbol
+        self.interop = interop  # Its parameters have types that cuda.h does not know.
         match = SPELLING.match(symbol)
         self.name = match[1]
         self.variant = int(match[2] or 1)
@@ -62,7 +67,10 @@ def preprocess(cc, include, header_lines):
         path = os.path.join(folder, "api.c")
         with open(path, "w", encoding="ascii") as file:
             file.write("#define __CUDA_API_VERSION_INTERNAL\n" + header_lines)
-        return subprocess.run([cc, "-E", "-P", "-x", "c", "-I", include, path], check=True,
+        for needed in INTEROP_NEEDS:
+            os.makedirs(os.path.join(folder, os.path.dirname(needed)), exist_ok=True)
+            open(os.path.join(folder, needed), "w", encoding="ascii").close()
+        return subprocess.run([cc, "-E", "-P", "-x", "c", "-I", folder, "-I", include, path], check=True,
                               stdout=subprocess.PIPE, universal_newlines=True).stdout
 
 
@@ -80,16 +88,27 @@ def parse_params(text, symbol):
 
 
 def read_entries(cc, include):
-    api = preprocess(cc, include, "#include <cuda.h>\n#include <cudaProfiler.h>\n")
+    own = "#include <cuda.h>\n#include <cudaProfiler.h>\n"
     entries = {}
-    for symbol, params in re.findall(r"\bCUresult\s+(cu\w+)\s*\(([^;{]*?)\)\s*;", api):
+    for symbol, params in declarations(preprocess(cc, include, own)):
         if symbol in entries:
             sys.exit(f"generate.py: {symbol} is declared twice")
         entries[symbol] = Entry(symbol, parse_params(params, symbol))
     if len(entries) < 600:
         sys.exit(f"generate.py: only {len(entries)} entry points found in {include}/cuda.h")
-    give_versions(entries, preprocess(cc, include, "#include <cudaTypedefs.h>\n"))
+    for header in INTEROP:
+        found = [(symbol, params) for symbol, params in declarations(preprocess(cc, include, own + f"#include <{header}.h>\n"))
+                 if symbol not in entries]
+        if not found:
+            sys.exit(f"generate.py: no entry points found in {include}/{header}.h")
+        entries.update((symbol, Entry(symbol, parse_params(params, symbol), interop=True)) for symbol, params in found)
+    typedefs = "".join(f"#include <{header}Typedefs.h>\n" for header in ("cuda", *INTEROP))
+    give_versions(entries, preprocess(cc, include, typedefs))
     return [entries[symbol] for symbol in sorted(entries)]
+
+
+def declarations(text):
+    return re.findall(r"\bCUresult\s+(cu\w+)\s*\(([^;{]*?)\)\s*;", text)
 
 
 def give_versions(entries, typedefs):
@@ -137,14 +156,16 @@ def write_tables(entries, errors, out):
     os.makedirs(out, exist_ok=True)
     known = {entry.symbol for entry in entries}
     lines = [f"HAWSER_CUDA_ENTRY({e.symbol}, {e.name}, {e.version}, {int(e.per_thread)}, CUresult, "
-             f"({e.parameter_list}), ({e.arguments}))" for e in entries]
+             f"({e.parameter_list}), ({e.arguments}))" for e in entries if not e.interop]
     write(os.path.join(out, "entry_points.inc"), NOTE + "\n".join(lines) + "\n")
+    lines = [f"HAWSER_CUDA_INTEROP({e.symbol})" for e in entries if e.interop]
+    write(os.path.join(out, "interop.inc"), NOTE + "\n".join(lines) + "\n")
 
     order = sorted(entries, key=lambda e: (e.name, e.per_thread, e.version))
     lines = [f"HAWSER_CUDA_PROC({e.name}, {e.version}, {int(e.per_thread)}, {e.symbol})" for e in order]
     write(os.path.join(out, "proc_address.inc"), NOTE + "\n".join(lines) + "\n")
 
-    twins = [e for e in entries if e.per_thread]
+    twins = [e for e in entries if e.per_thread and not e.interop]
     for entry in twins:
         if entry.legacy not in known:
             sys.exit(f"generate.py: {entry.symbol} has no twin for the legacy default stream")
@@ -167,6 +188,7 @@ STUBS_HEAD = """
 
 #include <atomic>
 
+#include "proto/cuda_api/interop.h"
 #include "proto/cuda_api/unsupported.h"
 
 #pragma GCC diagnostic ignored "-Wunused-parameter"
@@ -204,7 +226,7 @@ def write_stubs(entries, sources, forward, out):
         if forward and entry.per_thread and entry.legacy in defined:
             text += f"HAWSER_FORWARD({entry.symbol}, {entry.legacy}, ({entry.parameter_list}), ({entry.arguments}))\n"
         else:
-            text += f"HAWSER_STUB({entry.symbol}, ({entry.types}))\n"
+            text += f"HAWSER_STUB({entry.symbol}, ({'' if entry.interop else entry.types}))\n"
     os.makedirs(os.path.dirname(out), exist_ok=True)
     write(out, text)
 

@@ -6,6 +6,7 @@
 #include <string>
 
 #include "proto/cuda_api/error_text.h"
+#include "proto/cuda_api/interop.h"
 #include "proto/cuda_api/private_interface.h"
 #include "proto/cuda_api/proc_table.h"
 #include "softcuda/driver/entry.h"

@@ -66,7 +66,7 @@ TEST_F(CudaProcTable, HoldsEverySymbolOnceAndInOrder) {
     last = &entry;
   }
   if (CUDA_VERSION / 1000 == 13 && CUDA_VERSION < 13010) {
-    EXPECT_EQ(symbols.size(), 637U);
+    EXPECT_EQ(symbols.size(), 637U + 35U);  // cuda.h and cudaProfiler.h; OpenGL, EGL, VDPAU.
   }
   EXPECT_TRUE(symbols.contains("cuMemcpyHtoD_v2_ptds"));
   EXPECT_TRUE(symbols.contains("cuProfilerStart"));
@@ -83,6 +83,10 @@ TEST_F(CudaProcTable, GivesTheNewestVariantThatIsNotNewerThanAsked) {
   EXPECT_EQ(Get("cuGetProcAddress", 12000), "cuGetProcAddress_v2");
   EXPECT_EQ(Get("cuStreamGetCaptureInfo", 12020), "cuStreamGetCaptureInfo_v2");
   EXPECT_EQ(Get("cuCtxCreate", 13000), "cuCtxCreate_v4");
+  EXPECT_EQ(Get("cuGLGetDevices", 4010), "cuGLGetDevices");
+  EXPECT_EQ(Get("cuGLGetDevices", 13000), "cuGLGetDevices_v2");
+  EXPECT_EQ(Get("cuVDPAUCtxCreate", 3010), "cuVDPAUCtxCreate");
+  EXPECT_EQ(Get("cuVDPAUCtxCreate", 3020), "cuVDPAUCtxCreate_v2");
   EXPECT_EQ(status_, CU_GET_PROC_ADDRESS_SUCCESS);
 }
 
@@ -93,6 +97,7 @@ TEST_F(CudaProcTable, GivesThePerThreadVariantOnlyWhenAsked) {
   EXPECT_EQ(Get("cuLaunchKernel", 7000, kLegacy), "cuLaunchKernel");
   EXPECT_EQ(Get("cuLaunchKernel", 7000), "cuLaunchKernel");
   EXPECT_EQ(Get("cuMemcpyHtoD", 13000, kPerThread), "cuMemcpyHtoD_v2_ptds");
+  EXPECT_EQ(Get("cuGLMapBufferObject", 13000, kPerThread), "cuGLMapBufferObject_v2_ptds");
   EXPECT_EQ(Get("cuLaunchKernel", 4000, kPerThread), "cuLaunchKernel");  // Per-thread variants came with 7.0.
   EXPECT_EQ(Get("cuInit", 2000, kPerThread), "cuInit");
 }

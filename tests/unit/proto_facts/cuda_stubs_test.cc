@@ -9,6 +9,7 @@
 #include <map>
 #include <string>
 
+#include "proto/cuda_api/interop.h"
 #include "proto/cuda_api/unsupported.h"
 
 namespace {
@@ -48,7 +49,10 @@ TEST(CudaStubs, EverySymbolIsDefined) {
   symbols += reinterpret_cast<void*>(&::symbol) != nullptr ? 1 : 0;
 #include "cuda_api/entry_points.inc"
 #undef HAWSER_CUDA_ENTRY
-  EXPECT_GE(symbols, 637);
+#define HAWSER_CUDA_INTEROP(symbol) symbols += reinterpret_cast<void*>(&::symbol) != nullptr ? 1 : 0;
+#include "cuda_api/interop.inc"
+#undef HAWSER_CUDA_INTEROP
+  EXPECT_GE(symbols, 637 + 35);
 }
 
 TEST(CudaStubs, LeaveAloneWhatIsImplemented) {
@@ -62,6 +66,18 @@ TEST(CudaStubs, SayTheirNameOnce) {
   EXPECT_EQ(cuMemAlloc(nullptr, 1), CUDA_ERROR_NOT_SUPPORTED);
   EXPECT_EQ(Said()["cuMemAlloc_v2"], 1);
   EXPECT_EQ(Said()["cuMemAlloc"], 1);
+}
+
+/// A program calls them with parameters that the definitions do not name.
+TEST(CudaStubs, InteropRefusesWhateverItIsGiven) {
+  const auto devices = reinterpret_cast<CUresult (*)(unsigned*, CUdevice*, unsigned, unsigned)>(
+      reinterpret_cast<void*>(&cuGLGetDevices_v2));  // As a program does with what dlsym() gives it.
+  unsigned count = 7;
+  CUdevice device = 8;
+  EXPECT_EQ(devices(&count, &device, 1, 1), CUDA_ERROR_NOT_SUPPORTED);
+  EXPECT_EQ(count, 7U);
+  EXPECT_EQ(device, 8);
+  EXPECT_EQ(Said()["cuGLGetDevices_v2"], 1);
 }
 
 TEST(CudaStubs, PerThreadVariantsCallTheirTwinInScope) {
