@@ -103,15 +103,8 @@ bool Client::IsKept(uint64_t address, uint64_t size) const {
   });
 }
 
-bool Client::maps_host_memory() const {
-  return heap_usable() && !devices_.empty() &&
-         devices_.front()->attribute(CU_DEVICE_ATTRIBUTE_CAN_MAP_HOST_MEMORY) != 0;
-}
-
 void Client::Correct(Device& device) const {
   const auto none = [&device](CUdevice_attribute attribute) { device.attributes[static_cast<size_t>(attribute)] = 0; };
-  // Kernels reach pinned memory that the server has too.
-  if (!heap_usable()) none(CU_DEVICE_ATTRIBUTE_CAN_MAP_HOST_MEMORY);
   // Handles of the system do not cross the wire.
   none(CU_DEVICE_ATTRIBUTE_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR_SUPPORTED);
   none(CU_DEVICE_ATTRIBUTE_HANDLE_TYPE_FABRIC_SUPPORTED);

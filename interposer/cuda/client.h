@@ -83,8 +83,6 @@ class Client {
   bool memory_in_heap() const { return memory_in_heap_; }
   /// True for addresses that this library keeps free for device memory.
   bool IsKept(uint64_t address, uint64_t size) const;
-  /// Kernels can use pinned host memory: it lies in the heap, or is mirrored there.
-  bool maps_host_memory() const;
   /// Managed memory lies in the heap, at one address for all.
   bool managed_in_heap() const {
     return heap_usable() && reinterpret_cast<uintptr_t>(session_->heap_base()) == heap_address_;

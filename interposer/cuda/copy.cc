@@ -31,9 +31,9 @@ CUresult CopyMirrored(StreamCommand& command, CUdeviceptr to, CUdeviceptr from, 
   return error != CUDA_SUCCESS || mode == CopyMode::kAsynchronous ? error : SynchronizeStream(command.stream());
 }
 
-bool IsManaged(CUdeviceptr address) {
+bool IsForBoth(CUdeviceptr address) {
   const auto range = Client::Get().pointers().Find(address);
-  return range && range->is_managed();
+  return range && (range->is_managed() || range->mirror);
 }
 
 /// Asynchronous copies up to so many bytes are done by the caller where nothing comes before them: to wake those who
@@ -166,9 +166,9 @@ CUresult CopyUnified(StreamCommand& command, CUdeviceptr to, CUdeviceptr from, s
   }
   if (to_host) return CopyFromDevice(command, reinterpret_cast<void*>(to), from, size, mode);
   if (from_host) return CopyToDevice(command, to, reinterpret_cast<const void*>(from), size, mode);
-  // The host may look at managed memory as soon as the call has returned.
-  const bool managed = IsManaged(to) || IsManaged(from);
-  return CopyMirrored(command, to, from, size, managed ? mode : CopyMode::kAsynchronous);
+  // The host may look at such memory as soon as the call has returned.
+  const bool for_both = IsForBoth(to) || IsForBoth(from);
+  return CopyMirrored(command, to, from, size, for_both ? mode : CopyMode::kAsynchronous);
 }
 
 }  // namespace hawser::cu

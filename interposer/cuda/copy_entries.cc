@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // cuMemcpy* of linear memory, cuMemset*.
 #include "interposer/cuda/copy.h"
+#include "interposer/cuda/host_mirror.h"
 
 using namespace hawser;      // NOLINT(google-build-using-namespace): entry points live outside of namespaces.
 using namespace hawser::cu;  // NOLINT(google-build-using-namespace)
@@ -15,7 +16,7 @@ bool IsHostVisible(CUdeviceptr address) {
   // Pinned memory may go by its device address, which is where the heap lies for the server.
   if (client.heap_usable() && address - client.heap_address() < client.session()->heap_size()) return true;
   const auto range = Client::Get().pointers().Find(address);
-  return range && (range->is_host() || range->is_managed());
+  return range && (range->is_host() || range->is_managed() || range->mirror);
 }
 
 CUresult Fill(CUstream handle, bool synchronous, CUdeviceptr address, size_t pitch, unsigned element, unsigned value,
@@ -28,6 +29,7 @@ CUresult Fill(CUstream handle, bool synchronous, CUdeviceptr address, size_t pit
   if (width > UINT64_MAX / element || (height > 1 && (pitch < width * element || pitch % element != 0))) {
     return CUDA_ERROR_INVALID_VALUE;
   }
+  if (const CUresult failed = TranslateHostAddress(command.context(), &address); failed != CUDA_SUCCESS) return failed;
   if (const CUresult failed = Mirrors::Get().BeforeWork(command.stream()); failed != CUDA_SUCCESS) return failed;
   cuda::Memset message;
   message.address = address;

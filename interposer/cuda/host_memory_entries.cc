@@ -4,6 +4,7 @@
 #include <sys/mman.h>
 
 #include "interposer/cuda/entry.h"
+#include "interposer/cuda/host_mirror.h"
 
 using namespace hawser;      // NOLINT(google-build-using-namespace): entry points live outside of namespaces.
 using namespace hawser::cu;  // NOLINT(google-build-using-namespace)
@@ -15,40 +16,6 @@ constexpr unsigned kRegisterFlags = CU_MEMHOSTREGISTER_PORTABLE | CU_MEMHOSTREGI
                                     CU_MEMHOSTREGISTER_IOMEMORY | CU_MEMHOSTREGISTER_READ_ONLY;
 
 uint64_t Pages(uint64_t size) { return (size + 4095) & ~uint64_t{4095}; }
-
-/// Device memory for host memory that the server does not have. It begins as far from a boundary as the host's does.
-CUresult MirrorHost(CUctx_st* context, const PointerRange& range, uint64_t* alias) {
-  constexpr uint64_t kBoundary = 256;
-  if (range.size > UINT64_MAX - kBoundary) return CUDA_ERROR_OUT_OF_MEMORY;
-  cuda::Allocate message;
-  message.context = context->id;
-  message.size = range.size + kBoundary;
-  Answer<cuda::Address> answer;
-  if (const CUresult error = answer.Ask(Client::Get().session(), message); error != CUDA_SUCCESS) return error;
-  *alias = answer->address + (range.begin - answer->address) % kBoundary;
-  const CUresult error = Mirrors::Get().AddHost({context, range.begin, *alias, range.size, answer->address});
-  if (error != CUDA_SUCCESS) return error;
-  Client::Get().pointers().SetDeviceAlias(range.begin, *alias);
-  PointerRange device = range;
-  device.begin = *alias;
-  device.kind = PointerKind::kGlobal;  // Cannot be freed.
-  Client::Get().pointers().Add(device);
-  return CUDA_SUCCESS;
-}
-
-/// The host gets what kernels have written there, and the device's memory is given back.
-CUresult EndMirror(CUctx_st* context, uint64_t host) {
-  if (!Mirrors::Get().any() || Mirrors::Get().DeviceAddress(reinterpret_cast<void*>(host), 1) == 0) return CUDA_SUCCESS;
-  const CUresult error = cuCtxSynchronize_v2(context);
-  MirrorRange removed;
-  if (!Mirrors::Get().Remove(host, &removed)) return error;
-  Client::Get().pointers().Remove(removed.device, {PointerKind::kGlobal});
-  cuda::Free message;
-  message.context = removed.context->id;
-  message.address = removed.allocation;
-  const CUresult sent = FromWire(Client::Get().session()->Send(message));
-  return error != CUDA_SUCCESS ? error : sent;
-}
 
 }  // namespace
 
@@ -144,20 +111,10 @@ CUresult CUDAAPI cuMemHostGetDevicePointer_v2(CUdeviceptr* result, void* pointer
   if (result == nullptr || flags != 0) return CUDA_ERROR_INVALID_VALUE;
   const auto range = Client::Get().pointers().Find(reinterpret_cast<uintptr_t>(pointer));
   if (!range || !range->is_host()) return CUDA_ERROR_INVALID_VALUE;
-  uint64_t alias = range->device_alias;
-  if (alias == 0) {
-    if (!Client::Get().maps_host_memory()) {
-      static std::atomic_flag said;
-      (void)RefuseOnce("cuMemHostGetDevicePointer",
-                       "kernels reach host memory only where the server is on the same machine (shm:); "
-                       "CU_DEVICE_ATTRIBUTE_CAN_MAP_HOST_MEMORY says so",
-                       &said);
-      return CUDA_ERROR_INVALID_VALUE;  // The code for a device that cannot map host memory.
-    }
-    if (const CUresult error = MirrorHost(context, *range, &alias); error != CUDA_SUCCESS) return error;
+  if (Client::Get().device(context->device)->attribute(CU_DEVICE_ATTRIBUTE_CAN_MAP_HOST_MEMORY) == 0) {
+    return CUDA_ERROR_INVALID_VALUE;
   }
-  *result = alias + (reinterpret_cast<uintptr_t>(pointer) - range->begin);
-  return CUDA_SUCCESS;
+  return DeviceAddressOfHost(context, *range, reinterpret_cast<uintptr_t>(pointer), result);
 }
 
 CUresult CUDAAPI cuMemHostGetFlags(unsigned int* flags, void* pointer) {

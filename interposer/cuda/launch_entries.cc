@@ -2,6 +2,7 @@
 // cuLaunch*. The path of cuLaunchKernel: a few checks against what is known here, the parameters packed on the stack,
 // one command. Nothing allocates (up to 512 bytes of parameters) and nothing waits.
 #include "interposer/cuda/entry.h"
+#include "interposer/cuda/host_mirror.h"
 #include "interposer/cuda/launch_attributes.h"
 #include "interposer/cuda/launch_packer.h"
 #include "interposer/cuda/mirror.h"
@@ -25,6 +26,9 @@ CUresult Prepare(StreamCommand& command, CUfunction handle, const Dim3& grid, co
     return error;
   }
   if (const CUresult error = packed->Pack(*function, parameters, extra); error != CUDA_SUCCESS) return error;
+  if (Client::Get().pointers().HasPinnedElsewhere()) [[unlikely]] {
+    if (const CUresult error = TranslateHostAddresses(command.context(), packed); error != CUDA_SUCCESS) return error;
+  }
   message->function = function->id;
   message->grid = grid;
   message->block = block;

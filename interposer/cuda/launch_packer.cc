@@ -67,15 +67,26 @@ CUresult CheckLaunch(const Device& device, const FunctionBase& function, const D
                     Of(device, CU_DEVICE_ATTRIBUTE_MAX_REGISTERS_PER_BLOCK));
 }
 
+std::byte* ParameterBlock::Reserve(size_t size) {
+  if (size <= kInline) return small_;
+  large_ = std::make_unique<std::byte[]>(size);
+  return large_.get();
+}
+
+std::span<std::byte> ParameterBlock::Writable() {
+  if (bytes_.data() != small_ && bytes_.data() != large_.get()) {
+    std::byte* const to = Reserve(bytes_.size());
+    std::memcpy(to, bytes_.data(), bytes_.size());
+    bytes_ = {to, bytes_.size()};
+  }
+  return {bytes_.data() == small_ ? small_ : large_.get(), bytes_.size()};
+}
+
 CUresult ParameterBlock::Pack(const FunctionBase& function, void* const* parameters, void* const* extra) {
   if (parameters != nullptr) {
     if (extra != nullptr) return CUDA_ERROR_INVALID_VALUE;
     const size_t size = function.parameter_bytes;
-    std::byte* to = small_;
-    if (size > kInline) {
-      large_ = std::make_unique<std::byte[]>(size);
-      to = large_.get();
-    }
+    std::byte* const to = Reserve(size);
     // Padding between parameters is never the stack's old contents.
     std::memset(to, 0, size);
     for (size_t i = 0; i < function.offsets.size(); ++i) {

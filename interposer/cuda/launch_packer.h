@@ -43,9 +43,14 @@ class ParameterBlock {
   /// application's own: they are used before the launch returns.
   CUresult Pack(const FunctionBase& function, void* const* parameters, void* const* extra);
   std::span<const std::byte> bytes() const { return bytes_; }
+  /// The same, to be changed: a copy, if they were the application's own.
+  std::span<std::byte> Writable();
 
  private:
   static constexpr size_t kInline = 512;
+
+  /// A place for so many bytes.
+  std::byte* Reserve(size_t size);
 
   std::span<const std::byte> bytes_;
   std::unique_ptr<std::byte[]> large_;

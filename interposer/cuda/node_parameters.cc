@@ -2,6 +2,7 @@
 #include "interposer/cuda/node_parameters.h"
 
 #include "interposer/cuda/host_functions.h"
+#include "interposer/cuda/host_mirror.h"
 #include "interposer/cuda/module.h"
 
 namespace hawser::cu {
@@ -61,7 +62,8 @@ CUresult KernelNode(const CUDA_KERNEL_NODE_PARAMS& from, NodeMessage* to) {
       error != CUDA_SUCCESS) {
     return error;
   }
-  const CUresult error = to->packed.Pack(*function, from.kernelParams, from.extra);
+  CUresult error = to->packed.Pack(*function, from.kernelParams, from.extra);
+  if (error == CUDA_SUCCESS) error = TranslateHostAddresses(context, &to->packed);
   node.parameters = to->packed.bytes();
   to->kernel = from;
   to->function = function;

@@ -22,8 +22,10 @@ CUcontext ContextOf(const PointerRange& range) {
 
 /// What the attribute of a known address is. NOT_SUPPORTED: it has none of that kind.
 CUresult Attribute(const PointerRange& range, uint64_t address, CUpointer_attribute attribute, void* data) {
-  const uint64_t alias =
-      range.is_host() ? (range.device_alias != 0 ? range.device_alias + (address - range.begin) : 0) : address;
+  // Kernels take the host's address of pinned memory (host_mirror.h); registered memory they know by another, once
+  // asked for.
+  const bool same = !range.is_host() || (range.kind == PointerKind::kHost && range.device_alias == 0);
+  const uint64_t alias = same ? address : range.device_alias == 0 ? 0 : range.device_alias + (address - range.begin);
   switch (attribute) {
     case CU_POINTER_ATTRIBUTE_CONTEXT:
       Put<CUcontext>(data, ContextOf(range));

@@ -17,6 +17,13 @@ void PointerMap::Add(PointerRange range) {
   std::unique_lock lock(mutex_);
   range.id = next_id_++;
   if (range.kind == PointerKind::kReserved) largest_nested_ = std::max(largest_nested_, range.size);
+  if (range.kind == PointerKind::kHost && range.device_alias != range.begin) {
+    // Bounds that grow: who sees one of them alone sees an address too few, of memory that nobody has been given yet.
+    elsewhere_begin_.store(std::min(elsewhere_begin_.load(std::memory_order_relaxed), range.begin),
+                           std::memory_order_relaxed);
+    elsewhere_end_.store(std::max(elsewhere_end_.load(std::memory_order_relaxed), range.begin + range.size),
+                         std::memory_order_relaxed);
+  }
   ranges_.emplace(range.begin, range);
 }
 

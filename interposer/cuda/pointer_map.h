@@ -6,6 +6,7 @@
 #ifndef HAWSER_INTERPOSER_CUDA_POINTER_MAP_H_
 #define HAWSER_INTERPOSER_CUDA_POINTER_MAP_H_
 
+#include <atomic>
 #include <cstdint>
 #include <map>
 #include <optional>
@@ -37,9 +38,10 @@ struct PointerRange {
   uint64_t heap_offset = ~uint64_t{0};  ///< kHost, kManaged: where in the session's heap; all ones: not there.
   uint64_t heap_pages = ~uint64_t{0};   ///< kDevice: where in the heap pages are set aside for it; all ones: nowhere.
   bool in_heap = false;                 ///< kDevice: its bytes are those of the pages.
-  uint64_t device_alias = 0;            ///< kHost, kRegistered: what kernels call it; 0: they cannot reach it.
+  uint64_t device_alias = 0;            ///< kHost, kRegistered: what kernels call it; 0: they have not been given it.
 
   bool managed = false;  ///< kGlobal: a managed variable.
+  bool mirror = false;   ///< kGlobal: in place of host memory (host_mirror.h).
   bool graph = false;    ///< kPool: a graph's, which has it anew with each launch, whoever frees it.
   uint32_t opened = 1;   ///< kImported: how often.
 
@@ -73,6 +75,14 @@ class PointerMap {
   bool UsesHeap(uint64_t context) const;
   /// Removes what belongs to a context that ends.
   std::vector<PointerRange> RemoveContext(uint64_t context);
+  /// True when there was ever pinned memory that kernels know by another name.
+  bool HasPinnedElsewhere() const { return elsewhere_end_.load(std::memory_order_relaxed) != 0; }
+  /// False when `address` is certainly none, nor the end, of pinned memory that kernels know by another name.
+  /// Lock-free.
+  bool MayBePinnedElsewhere(uint64_t address) const {
+    return address <= elsewhere_end_.load(std::memory_order_relaxed) &&
+           address >= elsewhere_begin_.load(std::memory_order_relaxed);
+  }
   /// True when [address, address + size) is free of known ranges' beginnings and ends.
   bool Overlaps(uint64_t address, uint64_t size) const;
 
@@ -81,6 +91,9 @@ class PointerMap {
   std::multimap<uint64_t, PointerRange> ranges_;
   uint64_t largest_nested_ = 0;  ///< How far back an outer range may begin.
   uint64_t next_id_ = 1;
+  // Around all kHost ranges that there ever were whose device_alias was not their beginning. Written under the lock.
+  std::atomic<uint64_t> elsewhere_begin_{~uint64_t{0}};
+  std::atomic<uint64_t> elsewhere_end_{0};
 };
 
 }  // namespace hawser::cu

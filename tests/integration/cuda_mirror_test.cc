@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Memory that host and device share: managed allocations, managed variables of modules, registered and pinned memory
-// that kernels use. What may be said of them is the same over every transport; whether host memory can be mapped at all
-// is what the device says.
+// that kernels use. What may be said of them is the same over every transport.
+#include <algorithm>
 #include <cstring>
 #include <thread>
 #include <vector>
@@ -36,6 +36,29 @@ const char* ManagedVariables() {
 )";
 }
 
+const char* FillBetween() {
+  return R"(
+.version 7.0
+.target sm_75
+.address_size 64
+.visible .entry fill(.param .u64 begin, .param .u64 end, .param .u32 value)
+{
+  .reg .pred %p;
+  .reg .b32 %r;
+  .reg .b64 %d<3>;
+  ld.param.u64 %d1, [begin];
+  ld.param.u64 %d2, [end];
+  ld.param.u32 %r, [value];
+NEXT:
+  setp.eq.u64 %p, %d1, %d2;
+  @%p ret;
+  st.global.u32 [%d1], %r;
+  add.u64 %d1, %d1, 4;
+  bra NEXT;
+}
+)";
+}
+
 class CudaMirror : public CudaTest {
  protected:
   int Attribute(CUdevice_attribute attribute) const {
@@ -43,7 +66,6 @@ class CudaMirror : public CudaTest {
     EXPECT_EQ(cuDeviceGetAttribute(&value, attribute, device_), CUDA_SUCCESS);
     return value;
   }
-  bool MapsHostMemory() const { return Attribute(CU_DEVICE_ATTRIBUTE_CAN_MAP_HOST_MEMORY) != 0; }
 };
 
 TEST_F(CudaMirror, ManagedMemoryIsOneForBothSides) {
@@ -158,29 +180,163 @@ TEST_F(CudaMirror, ManagedVariablesHaveOneAddress) {
   HAWSER_CU(cuLibraryUnload(library));
 }
 
-TEST_F(CudaMirror, PinnedMemoryIsMappedWhereTheDeviceSaysSo) {
+TEST_F(CudaMirror, PinnedMemoryIsMapped) {
+  ASSERT_EQ(Attribute(CU_DEVICE_ATTRIBUTE_CAN_MAP_HOST_MEMORY), 1);
   const CUfunction add = Function("add");
   uint32_t* host = nullptr;
   HAWSER_CU(cuMemHostAlloc(reinterpret_cast<void**>(&host), kCount * 4, CU_MEMHOSTALLOC_DEVICEMAP));
   for (uint32_t i = 0; i < kCount; ++i) host[i] = i;
   CUdeviceptr device = 0;
-  const CUresult mapped = cuMemHostGetDevicePointer(&device, host, 0);
-  if (!MapsHostMemory()) {
-    EXPECT_EQ(mapped, CUDA_ERROR_INVALID_VALUE) << ErrorName(mapped);
-  } else {
-    HAWSER_CU(mapped);
-    HAWSER_CU(LaunchAdd(add, device, kCount, 5, nullptr));
-    HAWSER_CU(cuCtxSynchronize());
-    EXPECT_EQ(host[0], 5u);
-    EXPECT_EQ(host[kCount - 1], kCount + 4);
-    // Complete when it returns, as for all memory that the host can look at.
-    HAWSER_CU(cuMemsetD8(device, 0xab, kCount * 4));
-    EXPECT_EQ(host[kCount - 1], 0xababababu);
-  }
+  HAWSER_CU(cuMemHostGetDevicePointer(&device, host, 0));
+  HAWSER_CU(LaunchAdd(add, device, kCount, 5, nullptr));
+  HAWSER_CU(cuCtxSynchronize());
+  EXPECT_EQ(host[0], 5u);
+  EXPECT_EQ(host[kCount - 1], kCount + 4);
+  // Complete when it returns, as for all memory that the host can look at.
+  HAWSER_CU(cuMemsetD8(device, 0xab, kCount * 4));
+  EXPECT_EQ(host[kCount - 1], 0xababababu);
+  CUdeviceptr again = 0;
+  HAWSER_CU(cuMemHostGetDevicePointer(&again, host + 7, 0));
+  EXPECT_EQ(again, device + 28);
   HAWSER_CU(cuMemFreeHost(host));
 }
 
-TEST_F(CudaMirror, RegisteredMemoryIsMappedWhereTheDeviceSaysSo) {
+// Unified addressing: nobody asks what the device calls pinned memory.
+TEST_F(CudaMirror, KernelsTakeTheHostsAddressOfPinnedMemory) {
+  const CUfunction add = Function("add");
+  uint32_t* host = nullptr;
+  uint32_t* other = nullptr;
+  HAWSER_CU(cuMemAllocHost(reinterpret_cast<void**>(&host), kCount * 4));
+  HAWSER_CU(cuMemAllocHost(reinterpret_cast<void**>(&other), kCount * 4));
+  const auto address = reinterpret_cast<CUdeviceptr>(host);
+  CUdeviceptr told = 0;
+  HAWSER_CU(cuPointerGetAttribute(&told, CU_POINTER_ATTRIBUTE_DEVICE_POINTER, address));
+  EXPECT_EQ(told, address);
+  std::fill(host, host + kCount, 1);
+  std::fill(other, other + kCount, 2);
+  for (uint32_t round = 1; round <= 3; ++round) {
+    HAWSER_CU(LaunchAdd(add, address + 4, kCount - 1, 5, nullptr));
+    HAWSER_CU(cuCtxSynchronize());
+    ASSERT_EQ(host[0], round);
+    ASSERT_EQ(host[1], 1 + 5 * round);
+    ASSERT_EQ(host[kCount - 1], 1 + 5 * round);
+    host[0] = round + 1;
+  }
+  // As bytes that are the application's own, which stay as they are.
+  struct {
+    CUdeviceptr memory;
+    uint32_t count, value;
+  } bytes = {reinterpret_cast<CUdeviceptr>(other), kCount, 7};
+  size_t size = sizeof(bytes);
+  void* extra[] = {CU_LAUNCH_PARAM_BUFFER_POINTER, &bytes, CU_LAUNCH_PARAM_BUFFER_SIZE, &size, CU_LAUNCH_PARAM_END};
+  HAWSER_CU(cuLaunchKernel(add, (kCount + 127) / 128, 1, 1, 128, 1, 1, 0, nullptr, nullptr, extra));
+  EXPECT_EQ(bytes.memory, reinterpret_cast<CUdeviceptr>(other));
+  // Copies come after the kernels before them, and fills take the same address.
+  std::vector<uint32_t> seen(kCount);
+  CUdeviceptr device = 0;
+  HAWSER_CU(cuMemAlloc(&device, kCount * 4));
+  HAWSER_CU(cuMemcpyHtoDAsync(device, other, kCount * 4, nullptr));
+  HAWSER_CU(cuMemcpyDtoH(seen.data(), device, kCount * 4));
+  EXPECT_EQ(seen, std::vector<uint32_t>(kCount, 9));
+  HAWSER_CU(cuMemsetD32(reinterpret_cast<CUdeviceptr>(other), 77, kCount));
+  EXPECT_EQ(other[kCount - 1], 77u);
+  HAWSER_CU(cuMemFree(device));
+  HAWSER_CU(cuMemFreeHost(other));
+  HAWSER_CU(cuMemFreeHost(host));
+  // What the device had of it was given back: as often as one likes.
+  for (int i = 0; i < 20; ++i) {
+    HAWSER_CU(cuMemAllocHost(reinterpret_cast<void**>(&host), 1u << 20));
+    host[3] = 40;
+    HAWSER_CU(LaunchAdd(add, reinterpret_cast<CUdeviceptr>(host), 4, 2, nullptr));
+    HAWSER_CU(cuStreamSynchronize(nullptr));
+    ASSERT_EQ(host[3], 42u);
+    HAWSER_CU(cuMemFreeHost(host));
+  }
+}
+
+TEST_F(CudaMirror, GraphsTakeTheHostsAddressOfPinnedMemory) {
+  const CUfunction add = Function("add");
+  uint32_t* host = nullptr;
+  HAWSER_CU(cuMemAllocHost(reinterpret_cast<void**>(&host), kCount * 4));
+  auto memory = reinterpret_cast<CUdeviceptr>(host);
+  uint32_t count = kCount, value = 3;
+  void* parameters[] = {&memory, &count, &value};
+  CUDA_KERNEL_NODE_PARAMS kernel{};
+  kernel.func = add;
+  kernel.gridDimX = (kCount + 127) / 128;
+  kernel.blockDimX = 128;
+  kernel.gridDimY = kernel.gridDimZ = kernel.blockDimY = kernel.blockDimZ = 1;
+  kernel.kernelParams = parameters;
+  CUgraph graph = nullptr, captured = nullptr;
+  CUgraphNode node = nullptr;
+  HAWSER_CU(cuGraphCreate(&graph, 0));
+  HAWSER_CU(cuGraphAddKernelNode(&node, graph, nullptr, 0, &kernel));
+  CUstream stream = nullptr;
+  HAWSER_CU(cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
+  HAWSER_CU(cuStreamBeginCapture(stream, CU_STREAM_CAPTURE_MODE_RELAXED));
+  HAWSER_CU(LaunchAdd(add, memory, kCount, 20, stream));
+  HAWSER_CU(cuStreamEndCapture(stream, &captured));
+  CUgraphExec first = nullptr, second = nullptr;
+  HAWSER_CU(cuGraphInstantiateWithFlags(&first, graph, 0));
+  HAWSER_CU(cuGraphInstantiateWithFlags(&second, captured, 0));
+  std::fill(host, host + kCount, 100);
+  HAWSER_CU(cuGraphLaunch(first, stream));
+  HAWSER_CU(cuGraphLaunch(second, stream));
+  HAWSER_CU(cuStreamSynchronize(stream));
+  EXPECT_EQ(host[0], 123u);
+  EXPECT_EQ(host[kCount - 1], 123u);
+  HAWSER_CU(cuGraphExecDestroy(first));
+  HAWSER_CU(cuGraphExecDestroy(second));
+  HAWSER_CU(cuGraphDestroy(captured));
+  HAWSER_CU(cuGraphDestroy(graph));
+  HAWSER_CU(cuStreamDestroy(stream));
+  HAWSER_CU(cuMemFreeHost(host));
+}
+
+// Also the address where it ends, which begins nothing.
+TEST_F(CudaMirror, LoopsEndWherePinnedMemoryDoes) {
+  CUmodule module = nullptr;
+  CUfunction fill = nullptr;
+  HAWSER_CU(cuModuleLoadData(&module, FillBetween()));
+  HAWSER_CU(cuModuleGetFunction(&fill, module, "fill"));
+  uint32_t* host = nullptr;
+  HAWSER_CU(cuMemAllocHost(reinterpret_cast<void**>(&host), 8192));
+  auto begin = reinterpret_cast<CUdeviceptr>(host) + 4;
+  auto end = reinterpret_cast<CUdeviceptr>(host) + 8192;
+  uint32_t value = 31;
+  void* parameters[] = {&begin, &end, &value};
+  host[0] = 1;
+  HAWSER_CU(cuLaunchKernel(fill, 1, 1, 1, 1, 1, 1, 0, nullptr, parameters, nullptr));
+  HAWSER_CU(cuCtxSynchronize());
+  EXPECT_EQ(host[0], 1u);
+  EXPECT_EQ(host[1], 31u);
+  EXPECT_EQ(host[2047], 31u);
+  HAWSER_CU(cuMemFreeHost(host));
+}
+
+// The memory may be another context's, and outlive the one whose kernels used it.
+TEST_F(CudaMirror, PinnedMemoryOutlivesTheContextThatUsedIt) {
+  uint32_t* host = nullptr;
+  HAWSER_CU(cuMemHostAlloc(reinterpret_cast<void**>(&host), kCount * 4, CU_MEMHOSTALLOC_PORTABLE));
+  host[1] = 10;
+  CUcontext context = nullptr;
+  HAWSER_CU(cuCtxCreate(&context, nullptr, 0, device_));
+  CUmodule module = nullptr;
+  CUfunction add = nullptr;
+  HAWSER_CU(cuModuleLoadData(&module, Kernels()));
+  HAWSER_CU(cuModuleGetFunction(&add, module, "add"));
+  HAWSER_CU(LaunchAdd(add, reinterpret_cast<CUdeviceptr>(host), 2, 1, nullptr));
+  HAWSER_CU(cuCtxSynchronize());
+  EXPECT_EQ(host[1], 11u);
+  HAWSER_CU(cuCtxDestroy(context));
+  HAWSER_CU(cuCtxSetCurrent(context_));
+  HAWSER_CU(LaunchAdd(Function("add"), reinterpret_cast<CUdeviceptr>(host), 2, 1, nullptr));
+  HAWSER_CU(cuCtxSynchronize());
+  EXPECT_EQ(host[1], 12u);
+  HAWSER_CU(cuMemFreeHost(host));
+}
+
+TEST_F(CudaMirror, RegisteredMemoryIsMapped) {
   const CUfunction add = Function("add");
   std::vector<uint32_t> memory(kCount + 2, 7);
   for (int round = 0; round < 3; ++round) {
@@ -188,25 +344,20 @@ TEST_F(CudaMirror, RegisteredMemoryIsMappedWhereTheDeviceSaysSo) {
     HAWSER_CU(cuMemHostRegister(&memory[1], kCount * 4, CU_MEMHOSTREGISTER_DEVICEMAP));
     EXPECT_EQ(cuMemHostRegister(&memory[1], kCount * 4, 0), CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED);
     CUdeviceptr device = 0;
-    const CUresult mapped = cuMemHostGetDevicePointer(&device, &memory[1], 0);
-    if (!MapsHostMemory()) {
-      EXPECT_EQ(mapped, CUDA_ERROR_INVALID_VALUE) << ErrorName(mapped);
-    } else {
-      HAWSER_CU(mapped);
-      HAWSER_CU(LaunchAdd(add, device, kCount, 5, nullptr));
-      HAWSER_CU(cuCtxSynchronize());
-      EXPECT_EQ(memory[1], 12u);
-      // Without waiting in between: other parts of it are the host's.
-      HAWSER_CU(LaunchAdd(add, device, 100, 1, nullptr));
-      memory[2000] = 50;
-      HAWSER_CU(LaunchAdd(add, device, kCount, 1, nullptr));
-      // Giving it back waits for the device.
-      HAWSER_CU(cuMemHostUnregister(&memory[1]));
-      EXPECT_EQ(memory[1], 14u);
-      EXPECT_EQ(memory[2000], 51u);
-      EXPECT_EQ(memory[kCount], 13u);
-      HAWSER_CU(cuMemHostRegister(&memory[1], kCount * 4, 0));
-    }
+    HAWSER_CU(cuMemHostGetDevicePointer(&device, &memory[1], 0));
+    HAWSER_CU(LaunchAdd(add, device, kCount, 5, nullptr));
+    HAWSER_CU(cuCtxSynchronize());
+    EXPECT_EQ(memory[1], 12u);
+    // Without waiting in between: other parts of it are the host's.
+    HAWSER_CU(LaunchAdd(add, device, 100, 1, nullptr));
+    memory[2000] = 50;
+    HAWSER_CU(LaunchAdd(add, device, kCount, 1, nullptr));
+    // Giving it back waits for the device.
+    HAWSER_CU(cuMemHostUnregister(&memory[1]));
+    EXPECT_EQ(memory[1], 14u);
+    EXPECT_EQ(memory[2000], 51u);
+    EXPECT_EQ(memory[kCount], 13u);
+    HAWSER_CU(cuMemHostRegister(&memory[1], kCount * 4, 0));
     EXPECT_EQ(memory[0], 7u);
     EXPECT_EQ(memory[kCount + 1], 7u);
     HAWSER_CU(cuMemHostUnregister(&memory[1]));

@@ -57,6 +57,36 @@ TEST(ParameterBlockTest, TakesAReadyBuffer) {
   EXPECT_EQ(block.bytes().size(), 8u);
 }
 
+TEST(ParameterBlockTest, ChangesNothingOfTheApplications) {
+  for (const size_t words : {size_t{2}, size_t{400}}) {
+    const Kernel kernel({0}, {8});
+    std::vector<uint64_t> theirs(words, 5);
+    size_t size = words * 8;
+    void* extra[] = {CU_LAUNCH_PARAM_BUFFER_POINTER, theirs.data(), CU_LAUNCH_PARAM_BUFFER_SIZE, &size,
+                     CU_LAUNCH_PARAM_END};
+    ParameterBlock block;
+    ASSERT_EQ(block.Pack(kernel, nullptr, extra), CUDA_SUCCESS);
+    block.Writable()[0] = std::byte{6};
+    block.Writable()[size - 8] = std::byte{7};
+    EXPECT_EQ(block.bytes()[0], std::byte{6});
+    EXPECT_EQ(block.bytes()[size - 8], std::byte{7});
+    EXPECT_EQ(block.bytes().size(), size);
+    EXPECT_EQ(theirs, std::vector<uint64_t>(words, 5));
+  }
+  // What was packed is changed in place.
+  const Kernel kernel({0, 4096}, {4096, 8});
+  std::vector<char> large(4096, 'y');
+  uint64_t last = 42;
+  void* parameters[] = {large.data(), &last};
+  ParameterBlock block;
+  ASSERT_EQ(block.Pack(kernel, parameters, nullptr), CUDA_SUCCESS);
+  const std::byte* const before = block.bytes().data();
+  block.Writable()[4096] = std::byte{43};
+  EXPECT_EQ(block.bytes().data(), before);
+  EXPECT_EQ(block.bytes()[4096], std::byte{43});
+  EXPECT_EQ(last, 42u);
+}
+
 TEST(ParameterBlockTest, RefusesNonsense) {
   const Kernel kernel({0}, {8});
   uint64_t value = 5;

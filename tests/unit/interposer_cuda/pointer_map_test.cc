@@ -26,6 +26,28 @@ TEST(PointerMapTest, FindsTheRangeThatHoldsAnAddress) {
   EXPECT_EQ(map.Find(0x2050)->begin, 0x2000u);
 }
 
+TEST(PointerMapTest, KnowsWherePinnedMemoryMayBeThatKernelsCallOtherwise) {
+  PointerMap map;
+  PointerRange same = Range(0x9000, 0x100, PointerKind::kHost);
+  same.device_alias = same.begin;
+  map.Add(same);
+  map.Add(Range(0xa000, 0x100, PointerKind::kRegistered));
+  map.Add(Range(0xb000, 0x100));
+  EXPECT_FALSE(map.HasPinnedElsewhere());
+  EXPECT_FALSE(map.MayBePinnedElsewhere(0));
+  EXPECT_FALSE(map.MayBePinnedElsewhere(0x9000));
+  map.Add(Range(0x2000, 0x100, PointerKind::kHost));
+  EXPECT_TRUE(map.HasPinnedElsewhere());
+  EXPECT_FALSE(map.MayBePinnedElsewhere(0x1fff));
+  EXPECT_TRUE(map.MayBePinnedElsewhere(0x2000));
+  EXPECT_TRUE(map.MayBePinnedElsewhere(0x2100));  // Its end.
+  EXPECT_FALSE(map.MayBePinnedElsewhere(0x2101));
+  same.begin = 0x4000;
+  map.Add(same);  // Called 0x9000 by kernels.
+  EXPECT_TRUE(map.MayBePinnedElsewhere(0x4100));
+  EXPECT_FALSE(map.MayBePinnedElsewhere(0x4101));
+}
+
 TEST(PointerMapTest, EachRangeHasAnIdOfItsOwn) {
   PointerMap map;
   map.Add(Range(0x1000, 0x100));
