@@ -13,7 +13,7 @@ required_packages() {
   )
   # A device, and programs nobody here wrote to try it with.
   common+=(
-    ocl-icd-libopencl1 pocl-opencl-icd clinfo clpeak python3 python3-pip python3-pyopencl python3-pytest python3-mako python3-numpy
+    ocl-icd-libopencl1 pocl-opencl-icd clinfo clpeak ffmpeg python3 python3-pip python3-pyopencl python3-pytest python3-mako python3-numpy
   )
   # To check.
   common+=(binutils git xz-utils clang-format-14)

@@ -61,8 +61,11 @@ numba_packages=(
   pytest==9.2.0 iniconfig==2.3.1 pluggy==1.7.0 pygments==2.21.0 psutil==7.2.2 filecheck==1.0.6
   cuda-pathfinder==1.9.0 nvidia-nvvm==13.5.37 nvidia-cuda-nvrtc==13.5.37 nvidia-cuda-runtime==13.5.37 nvidia-cuda-cccl==13.3.5.0.6
 )
-# CuPy (tests/foreign/cupy_suite.py); what it needs besides is numba-cuda's.
+# CuPy, Dr.Jit and tinygrad (tests/foreign/python_suite.py), OpenCV (opencv_check.py); what they need besides is numba-cuda's.
 cupy_packages=(cupy-cuda13x==14.2.0)
+drjit_packages=(drjit==1.5.0)
+tinygrad_packages=(tinygrad==0.14.0)
+opencv_packages=(opencv-python-headless==5.0.0.93)
 
 ensure_python_packages() { # NAME PACKAGE...
   local name=$1 target=$HAWSER_ROOT/build/foreign/$1 work
@@ -85,4 +88,7 @@ ensure_python_packages() { # NAME PACKAGE...
 ensure_foreign_python() {
   ensure_python_packages numba "${numba_packages[@]}"
   ensure_python_packages cupy "${cupy_packages[@]}"
+  ensure_python_packages drjit "${drjit_packages[@]}"
+  ensure_python_packages tinygrad "${tinygrad_packages[@]}"
+  ensure_python_packages opencv "${opencv_packages[@]}"
 }

@@ -2,34 +2,24 @@
 # SPDX-License-Identifier: Apache-2.0
 """CuPy (NumPy on CUDA) against NumPy: kernels that it compiles at run time, and CUB's that it brings compiled.
 
-    cupy_check.py            in a process whose CUDA is the device in question; cupy_suite.py runs it
+    cupy_check.py            in a process whose CUDA is the device in question; python_suite.py runs it
 
 Prints what differs, and the number of comparisons. Status 1: something differs.
 """
-import sys
-
 import cupy
 import numpy
+
+from compare import Comparisons
 
 INTEGERS = "bhilBHIL"
 FLOATS = "efd"
 COMPLEX = "FD"
-failures = []
-count = 0
+all_of = Comparisons()
 
 
 def same(what, ours, theirs, exact=True, tolerance=1e-5):
     """Whether CuPy's result is NumPy's."""
-    global count
-    count += 1
-    ours = cupy.asnumpy(ours)
-    theirs = numpy.asarray(theirs)
-    equal = ours.shape == theirs.shape and (
-        numpy.array_equal(ours, theirs) if exact else numpy.allclose(ours, theirs, rtol=tolerance, atol=tolerance,
-                                                                     equal_nan=True))
-    if not equal:
-        failures.append(what)
-        print(f"differs: {what}\n  here : {ours.ravel()[:8]}\n  NumPy: {theirs.ravel()[:8]}")
+    all_of.same(what, cupy.asnumpy(ours), theirs, None if exact else tolerance)
 
 
 def numbers(shape, dtype, seed=7):
@@ -175,12 +165,11 @@ def main():
     cupy.cuda.Device(0).use()
     print(f"CuPy {cupy.__version__}, {cupy.cuda.runtime.getDeviceProperties(0)['name'].decode()}")
     for part in (elementwise, reductions, order, places, own_kernels, streams):
-        before = count
+        before = all_of.count
         part()
-        print(f"{part.__name__}: {count - before} comparisons", flush=True)
-    print(f"{count} comparisons, {len(failures)} differ")
-    return 1 if failures else 0
+        print(f"{part.__name__}: {all_of.count - before} comparisons", flush=True)
+    all_of.end()
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    main()

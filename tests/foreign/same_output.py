@@ -41,6 +41,9 @@ def main():
     try:
         env = dict(os.environ, POCL_CACHE_DIR=cache)
         local = subprocess.run(command, env=env, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+        if local.returncode == 77:  # It says why.
+            print(local.stdout.strip())
+            return 77
         with Server(args.build, args.transport, env=env) as server:
             remote = subprocess.run(command, env=server.guest_env(env), stdout=subprocess.PIPE,
                                     stderr=subprocess.STDOUT, text=True)
