@@ -91,7 +91,11 @@ Waits::LaneHandle Waits::Acquire() {
       lane->thread = std::thread([this, lane] { Run(*lane); });
     }
   }
-  return LaneHandle(lane, [this](Lane* back) { GiveBack(back); });
+  // Streams of a broken context outlive the rest.
+  return LaneHandle(lane, [root = root_](Lane* back) {
+    const std::shared_lock<std::shared_mutex> lock(root->mutex);
+    if (root->waits != nullptr) root->waits->GiveBack(back);
+  });
 }
 
 void Waits::GiveBack(Lane* lane) {

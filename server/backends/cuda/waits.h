@@ -129,9 +129,9 @@ class Waits {
     CUevent event = nullptr;
   };
 
-  /// What callbacks under way hold: they may outlive the rest.
+  /// What callbacks under way and lanes that are lent hold: they may outlive the rest.
   struct Root {
-    std::shared_mutex mutex;  ///< Shared by callbacks while they run.
+    std::shared_mutex mutex;  ///< Shared by callbacks while they run, and by who gives a lane back.
     Waits* waits = nullptr;   ///< Null: gone.
   };
   struct Callback {

@@ -110,6 +110,18 @@ TEST_F(WaitsTest, ACallbackThatComesTooLateIsDropped) {
   EXPECT_FALSE(told);
 }
 
+TEST_F(WaitsTest, ALaneMayBeGivenBackToNobody) {
+  Make(false);
+  std::promise<void> told;
+  ASSERT_EQ(waits_->Tell(&lane_, stream_, events_, [&told](CUresult) { told.set_value(); }), CUDA_SUCCESS);
+  told.get_future().wait();
+  const std::weak_ptr<Waits::Lane> lane = lane_.lane;
+  ASSERT_FALSE(lane.expired());
+  waits_.reset();
+  lane_.lane.reset();  // Of a stream whose context broke. A sanitizer sees who is asked.
+  EXPECT_TRUE(lane.expired());
+}
+
 TEST_F(WaitsTest, ARefusedCallbackIsNotWaitedFor) {
   table_.cuStreamAddCallback = RefuseCallback;
   Make(true);
