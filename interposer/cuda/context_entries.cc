@@ -258,6 +258,13 @@ CUresult CUDAAPI cuCtxResetPersistingL2Cache() {
   return CurrentContext(&context);
 }
 
+CUresult CUDAAPI cuCtxGetExecAffinity(CUexecAffinityParam* affinity, CUexecAffinityType type) {
+  CUctx_st* context = nullptr;
+  if (const CUresult error = CurrentContext(&context, /*earlier=*/false); error != CUDA_SUCCESS) return error;
+  if (affinity == nullptr || type >= CU_EXEC_AFFINITY_TYPE_MAX) return CUDA_ERROR_INVALID_VALUE;
+  return CUDA_ERROR_UNSUPPORTED_EXEC_AFFINITY;  // As cuDeviceGetExecAffinitySupport says.
+}
+
 CUresult CUDAAPI cuCtxAttach(CUcontext* result, unsigned int flags) {
   CUctx_st* context = nullptr;
   if (const CUresult error = CurrentContext(&context, /*earlier=*/false); error != CUDA_SUCCESS) return error;

@@ -93,6 +93,14 @@ bool IsSetting(CUmemPool_attribute attribute) {
   return attribute >= CU_MEMPOOL_ATTR_REUSE_FOLLOW_EVENT_DEPENDENCIES && attribute <= CU_MEMPOOL_ATTR_RELEASE_THRESHOLD;
 }
 
+/// What a pool is asked for by.
+CUresult CheckPlace(const CUmemLocation* location, CUmemAllocationType type) {
+  if (const CUresult error = Client::Get().Check(); error != CUDA_SUCCESS) return error;
+  if (location == nullptr) return CUDA_ERROR_INVALID_VALUE;
+  const bool of_device = location->type == CU_MEM_LOCATION_TYPE_DEVICE && type == CU_MEM_ALLOCATION_TYPE_PINNED;
+  return of_device ? CUDA_SUCCESS : CUDA_ERROR_NOT_SUPPORTED;
+}
+
 }  // namespace
 
 CUresult CUDAAPI cuDeviceGetDefaultMemPool(CUmemoryPool* pool, CUdevice ordinal) {
@@ -122,6 +130,22 @@ CUresult CUDAAPI cuDeviceSetMemPool(CUdevice ordinal, CUmemoryPool pool) {
   message.device = static_cast<uint32_t>(ordinal);
   message.pool = pool->id;
   return FromWire(Client::Get().session()->Send(message));
+}
+
+// By location: of CUDA 13. Devices' pools are the only ones that go with a place.
+CUresult CUDAAPI cuMemGetDefaultMemPool(CUmemoryPool* pool, CUmemLocation* location, CUmemAllocationType type) {
+  if (const CUresult error = CheckPlace(location, type); error != CUDA_SUCCESS) return error;
+  return cuDeviceGetDefaultMemPool(pool, location->id);
+}
+
+CUresult CUDAAPI cuMemGetMemPool(CUmemoryPool* pool, CUmemLocation* location, CUmemAllocationType type) {
+  if (const CUresult error = CheckPlace(location, type); error != CUDA_SUCCESS) return error;
+  return cuDeviceGetMemPool(pool, location->id);
+}
+
+CUresult CUDAAPI cuMemSetMemPool(CUmemLocation* location, CUmemAllocationType type, CUmemoryPool pool) {
+  if (const CUresult error = CheckPlace(location, type); error != CUDA_SUCCESS) return error;
+  return cuDeviceSetMemPool(location->id, pool);
 }
 
 CUresult CUDAAPI cuMemPoolCreate(CUmemoryPool* result, const CUmemPoolProps* properties) {

@@ -48,7 +48,8 @@ class Context : public std::enable_shared_from_this<Context> {
   Context(Device* device, unsigned flags, bool primary);
   ~Context();
 
-  uint64_t handle = 0;  ///< Set by the handle table.
+  uint64_t handle = 0;                ///< Set by the handle table.
+  std::atomic<uint32_t> attached{1};  ///< cuCtxAttach(): it ends when it is detached as often.
   Device* device() const { return device_; }
   bool primary() const { return primary_; }
   uint64_t id() const { return id_; }

@@ -90,6 +90,25 @@ CUresult CUDAAPI cuCtxDestroy_v2(CUcontext handle) {
 
 CUresult CUDAAPI cuCtxDestroy(CUcontext context) { return cuCtxDestroy_v2(context); }
 
+CUresult CUDAAPI cuCtxAttach(CUcontext* result, unsigned int flags) {
+  ContextPtr context;
+  HAWSER_TRY(CurrentContext(&context));
+  if (result == nullptr || flags != 0) return CUDA_ERROR_INVALID_VALUE;
+  context->attached.fetch_add(1, std::memory_order_relaxed);
+  *result = Handle(context);
+  return CUDA_SUCCESS;
+}
+
+CUresult CUDAAPI cuCtxDetach(CUcontext handle) {
+  ContextPtr context;
+  HAWSER_TRY(GetContext(handle, &context));
+  uint32_t attached = context->attached.load(std::memory_order_relaxed);
+  while (attached > 1) {
+    if (context->attached.compare_exchange_weak(attached, attached - 1, std::memory_order_relaxed)) return CUDA_SUCCESS;
+  }
+  return cuCtxDestroy_v2(handle);
+}
+
 CUresult CUDAAPI cuCtxPushCurrent_v2(CUcontext handle) {
   if (handle == nullptr) return CUDA_ERROR_INVALID_CONTEXT;
   ContextPtr context;

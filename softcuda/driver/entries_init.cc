@@ -78,6 +78,10 @@ CUresult CUDAAPI cuGetExportTable(const void** table, const CUuuid*) {
   return CUDA_ERROR_NOT_FOUND;
 }
 
+CUresult CUDAAPI cuProfilerInitialize(const char*, const char*, CUoutput_mode) {
+  return CUDA_ERROR_PROFILER_DISABLED;  // What drivers of today say.
+}
+
 CUresult CUDAAPI cuProfilerStart(void) { return CUDA_SUCCESS; }
 
 CUresult CUDAAPI cuProfilerStop(void) { return CUDA_SUCCESS; }

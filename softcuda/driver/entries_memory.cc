@@ -192,6 +192,8 @@ CUresult CUDAAPI cuMemAllocHost_v2(void** address, size_t bytes) {
   return AllocateHostMemory(address, bytes, CU_MEMHOSTALLOC_PORTABLE | CU_MEMHOSTALLOC_DEVICEMAP);
 }
 
+CUresult CUDAAPI cuMemAllocHost(void** address, unsigned int bytes) { return cuMemAllocHost_v2(address, bytes); }
+
 CUresult CUDAAPI cuMemHostAlloc(void** address, size_t bytes, unsigned int flags) {
   return AllocateHostMemory(address, bytes, flags);
 }

@@ -637,5 +637,53 @@ TEST_F(CudaFeatures, AChildOfForkHasNoCuda) {
   HAWSER_CU(cuCtxSynchronize());  // The parent does not mind.
 }
 
+TEST_F(CudaTest, PoolsAreFoundByPlace) {
+  CUmemLocation place{};
+  place.type = CU_MEM_LOCATION_TYPE_DEVICE;
+  place.id = device_;
+  CUmemoryPool first = nullptr, second = nullptr, own = nullptr;
+  HAWSER_CU(cuDeviceGetDefaultMemPool(&first, device_));
+  HAWSER_CU(cuMemGetDefaultMemPool(&second, &place, CU_MEM_ALLOCATION_TYPE_PINNED));
+  EXPECT_EQ(first, second);
+  CUmemPoolProps properties{};
+  properties.allocType = CU_MEM_ALLOCATION_TYPE_PINNED;
+  properties.location = place;
+  HAWSER_CU(cuMemPoolCreate(&own, &properties));
+  HAWSER_CU(cuMemSetMemPool(&place, CU_MEM_ALLOCATION_TYPE_PINNED, own));
+  HAWSER_CU(cuMemGetMemPool(&second, &place, CU_MEM_ALLOCATION_TYPE_PINNED));
+  EXPECT_EQ(second, own);
+  HAWSER_CU(cuDeviceGetMemPool(&second, device_));
+  EXPECT_EQ(second, own);
+  HAWSER_CU(cuMemSetMemPool(&place, CU_MEM_ALLOCATION_TYPE_PINNED, first));
+  HAWSER_CU(cuMemPoolDestroy(own));
+  EXPECT_EQ(cuMemGetMemPool(&second, nullptr, CU_MEM_ALLOCATION_TYPE_PINNED), CUDA_ERROR_INVALID_VALUE);
+  EXPECT_EQ(cuMemGetDefaultMemPool(&second, &place, CU_MEM_ALLOCATION_TYPE_MANAGED), CUDA_ERROR_NOT_SUPPORTED);
+  place.type = CU_MEM_LOCATION_TYPE_HOST;
+  EXPECT_EQ(cuMemGetDefaultMemPool(&second, &place, CU_MEM_ALLOCATION_TYPE_PINNED), CUDA_ERROR_NOT_SUPPORTED);
+  place.type = CU_MEM_LOCATION_TYPE_DEVICE;
+  place.id = 77;
+  EXPECT_EQ(cuMemGetMemPool(&second, &place, CU_MEM_ALLOCATION_TYPE_PINNED), CUDA_ERROR_INVALID_DEVICE);
+}
+
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wdeprecated-declarations"
+// Of CUDA 2: a context ends when it was detached as often as it was attached, and once more.
+TEST_F(CudaTest, ContextsEndWhenAllHaveLeft) {
+  CUcontext context = nullptr, same = nullptr;
+  HAWSER_CU(cuCtxCreate(&context, nullptr, 0, device_));
+  EXPECT_EQ(cuCtxAttach(&same, 1), CUDA_ERROR_INVALID_VALUE);
+  HAWSER_CU(cuCtxAttach(&same, 0));
+  EXPECT_EQ(same, context);
+  HAWSER_CU(cuCtxDetach(context));
+  CUdeviceptr memory = 0;
+  HAWSER_CU(cuMemAlloc(&memory, 64));
+  HAWSER_CU(cuCtxDetach(context));
+  EXPECT_EQ(cuCtxPushCurrent(context), CUDA_ERROR_INVALID_CONTEXT);
+  HAWSER_CU(cuCtxSetCurrent(context_));
+  CUexecAffinityParam affinity;
+  EXPECT_EQ(cuCtxGetExecAffinity(&affinity, CU_EXEC_AFFINITY_TYPE_SM_COUNT), CUDA_ERROR_UNSUPPORTED_EXEC_AFFINITY);
+}
+#pragma GCC diagnostic pop
+
 }  // namespace
 }  // namespace hawser
