@@ -80,6 +80,8 @@ class OpenFlight {
     ++flying_;
   }
   double cap_ns() const { return cap_ns_; }
+  /// How long the device will take for what is under way, by what is known.
+  double flying_ns() const { return flying_ns_; }
 
   /// Takes away what is over. `passed(mark)`: whether it was passed. `between(one, other)`: nanoseconds on the device
   /// between two marks that were; 0: not known.

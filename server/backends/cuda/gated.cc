@@ -93,9 +93,16 @@ int32_t CudaBackend::Route(const cuda::Call& call, const Place& at, std::unique_
   const wire::Id context = turn->context;
   turn->since = std::chrono::steady_clock::now();
   if (split_.size == 0 && gate_->BeginOpen()) {
-    if (IsFull(*at.stream)) {
+    // As for units: what its stream waits for may be something that only the guest knows. Then one launch goes on, and
+    // what is under way still counts, and still tells a drain that the device goes on.
+    if (!std::exchange(turn->late, false) && IsFull(*at.stream)) {
       gate_->EndOpen();
       turn->pause = at.stream->open.ResumeAt();
+      // Long kernels are no reason to give up.
+      constexpr double kMostPatienceNs = 10e9;
+      const double expected = std::min(4 * at.stream->open.flying_ns(), kMostPatienceNs);
+      turn->patience = std::max<std::chrono::nanoseconds>(Turns::kPatience,
+                                                          std::chrono::nanoseconds(static_cast<int64_t>(expected)));
       Hold(call, std::move(turn));
       return 0;
     }
@@ -148,8 +155,6 @@ int32_t CudaBackend::RouteAgain(const cuda::Call& call, std::unique_ptr<Turn> tu
   turn->pause.reset();
   const Place at = At(turn->context, turn->stream->id, /*plain=*/true);
   if (!at.ok()) return Fail(call, at.status, {}, turn->context);
-  // As for units: what its stream waits for may be something that only the guest knows.
-  if (std::exchange(turn->late, false)) (void)at.stream->open.Take();
   return Route(call, at, std::move(turn));
 }
 

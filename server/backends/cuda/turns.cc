@@ -78,7 +78,7 @@ bool Turns::MayRun(Turn& turn, bool* late) {
   if (!HasCopy(turn)) return false;
   if (turn.pause != nullptr) {
     if (driver_->cuEventQuery(turn.pause->native()) != CUDA_ERROR_NOT_READY) return true;
-    return turn.late = std::chrono::steady_clock::now() - turn.since > kPatience;
+    return turn.late = std::chrono::steady_clock::now() - turn.since > turn.patience;
   }
   const uint32_t under_way = turn.under_way->load(std::memory_order_relaxed);
   if (under_way >= kUnderWay) return false;

@@ -71,7 +71,8 @@ struct Turn {
   std::vector<std::shared_ptr<StreamState>> before;
   /// Not null: it only waits for this event, and is not run here; it runs ahead of the device (OpenFlight).
   std::shared_ptr<const PooledEvent> pause;
-  bool late = false;  ///< It waited for kPatience.
+  std::chrono::nanoseconds patience{0};  ///< How long it waits for that.
+  bool late = false;                     ///< In vain.
   std::chrono::steady_clock::time_point since;
   std::shared_ptr<std::atomic<uint32_t>> under_way = std::make_shared<std::atomic<uint32_t>>(0);
   std::vector<wire::Id> events;  ///< That the launch records.

@@ -311,6 +311,7 @@ struct FakeCalls {
   static CUresult Launch(CUfunction function, unsigned grid_x, unsigned, unsigned, unsigned, unsigned, unsigned,
                          unsigned, CUstream stream, void**, void** extra) {
     if (grid_x == 0) return CUDA_ERROR_INVALID_VALUE;
+    ++fake->launches;
     struct {
       uint64_t pointer = 0;
       uint32_t count = 0, value = 0;

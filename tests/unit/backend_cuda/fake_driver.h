@@ -42,6 +42,7 @@ class FakeDriver {
   uint64_t allocated() const { return allocated_; }
   size_t live_objects() const;
   std::vector<std::string> loaded_images() const;
+  std::atomic<int> launches{0};
 
   struct StreamObject;
   struct EventObject;

@@ -366,6 +366,37 @@ TEST_F(CudaGated, ADrainTellsThatTheDeviceGoesOn) {
   EXPECT_EQ(gate.charged, 2);  // Of each launch that it saw end.
 }
 
+// What a launch waited for in vain goes on all the same: a drain tells so, and the next launch waits for it too.
+TEST_F(CudaGated, WhatALaunchGaveUpOnStillCounts) {
+  gate.alone = true;
+  Clear(a, one);
+  const wire::Id block = session.NewFunction(module, "block");
+  EXPECT_EQ(session.Launch(context, one, block), 0);
+  EXPECT_EQ(Add(a, 5, one), 0);
+  EXPECT_EQ(Add(a, 6, one), 0);
+  EXPECT_TRUE(session.last().deferred);
+  const int before = session.driver.launches;
+  const auto give_up = std::chrono::steady_clock::now() + kPatience;
+  while (session.driver.launches == before && std::chrono::steady_clock::now() < give_up) session.backend->Resume();
+  ASSERT_EQ(session.driver.launches, before + 1);
+  EXPECT_EQ(Add(a, 7, one), 0);
+  EXPECT_TRUE(session.last().deferred);
+  std::atomic<bool> drained{false};
+  std::thread thread([&] {
+    gate.drain();
+    drained = true;
+  });
+  for (int i = 0; i < 20; ++i) {
+    session.backend->Resume();
+    std::this_thread::yield();
+  }
+  gate.alone = false;
+  session.driver.Unblock();
+  while (!drained) session.backend->Resume();
+  thread.join();
+  EXPECT_EQ(gate.charged, 3);
+}
+
 TEST_F(CudaGated, AloneALaunchWaitsWhileMuchIsUnderWay) {
   gate.alone = true;
   Clear(a, one);
