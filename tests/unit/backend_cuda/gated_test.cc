@@ -123,6 +123,15 @@ class CudaGated : public ::testing::Test {
     record.event = event;
     session.Do(record);
   }
+  /// Alone: a launch that does not end, one behind it, which adds 5, and one that waits for them, which adds 6.
+  void AloneWithOneThatWaits() {
+    gate.alone = true;
+    Clear(a, one);
+    EXPECT_EQ(session.Launch(context, one, session.NewFunction(module, "block")), 0);
+    EXPECT_EQ(Add(a, 5, one), 0);
+    EXPECT_EQ(Add(a, 6, one), 0);
+    EXPECT_TRUE(session.last().deferred);
+  }
   /// All units have left the gate.
   void ExpectAllLeft() {
     EXPECT_EQ(session.Synchronize(context, one), 0);
@@ -368,13 +377,7 @@ TEST_F(CudaGated, ADrainTellsThatTheDeviceGoesOn) {
 
 // What a launch waited for in vain goes on all the same: a drain tells so, and the next launch waits for it too.
 TEST_F(CudaGated, WhatALaunchGaveUpOnStillCounts) {
-  gate.alone = true;
-  Clear(a, one);
-  const wire::Id block = session.NewFunction(module, "block");
-  EXPECT_EQ(session.Launch(context, one, block), 0);
-  EXPECT_EQ(Add(a, 5, one), 0);
-  EXPECT_EQ(Add(a, 6, one), 0);
-  EXPECT_TRUE(session.last().deferred);
+  AloneWithOneThatWaits();
   const int before = session.driver.launches;
   const auto give_up = std::chrono::steady_clock::now() + kPatience;
   while (session.driver.launches == before && std::chrono::steady_clock::now() < give_up) session.backend->Resume();
@@ -421,13 +424,7 @@ TEST_F(CudaGated, AloneALaunchWaitsWhileMuchIsUnderWay) {
 }
 
 TEST_F(CudaGated, WhatWaitedAloneAsksWhenSomebodyCame) {
-  gate.alone = true;
-  Clear(a, one);
-  const wire::Id block = session.NewFunction(module, "block");
-  EXPECT_EQ(session.Launch(context, one, block), 0);
-  EXPECT_EQ(Add(a, 5, one), 0);
-  EXPECT_EQ(Add(a, 6, one), 0);
-  EXPECT_TRUE(session.last().deferred);
+  AloneWithOneThatWaits();
   gate.Shut(true);
   gate.alone = false;
   std::atomic<bool> drained{false};
