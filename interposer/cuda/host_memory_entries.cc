@@ -15,7 +15,11 @@ constexpr unsigned kHostFlags = CU_MEMHOSTALLOC_PORTABLE | CU_MEMHOSTALLOC_DEVIC
 constexpr unsigned kRegisterFlags = CU_MEMHOSTREGISTER_PORTABLE | CU_MEMHOSTREGISTER_DEVICEMAP |
                                     CU_MEMHOSTREGISTER_IOMEMORY | CU_MEMHOSTREGISTER_READ_ONLY;
 
-uint64_t Pages(uint64_t size) { return (size + 4095) & ~uint64_t{4095}; }
+constexpr uint64_t kPage = 4096;
+
+/// What an allocation takes. The page behind it, which is never touched, keeps its end from being the beginning of
+/// another: a kernel may be given either, and what it means must be known (host_mirror.h).
+uint64_t Pages(uint64_t size) { return ((size + kPage - 1) & ~(kPage - 1)) + kPage; }
 
 }  // namespace
 
@@ -35,7 +39,7 @@ CUresult CUDAAPI cuMemHostAlloc(void** result, size_t size, unsigned int flags) 
     range.begin = reinterpret_cast<uintptr_t>(client.session()->heap_base()) + range.heap_offset;
     range.device_alias = client.heap_address() + range.heap_offset;
   } else {
-    void* memory = size > UINT64_MAX - 4096
+    void* memory = size > UINT64_MAX - 2 * kPage
                        ? MAP_FAILED
                        : ::mmap(nullptr, Pages(size), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (memory == MAP_FAILED) return CUDA_ERROR_OUT_OF_MEMORY;

@@ -299,19 +299,22 @@ TEST_F(CudaMirror, LoopsEndWherePinnedMemoryDoes) {
   CUfunction fill = nullptr;
   HAWSER_CU(cuModuleLoadData(&module, FillBetween()));
   HAWSER_CU(cuModuleGetFunction(&fill, module, "fill"));
-  uint32_t* host = nullptr;
-  HAWSER_CU(cuMemAllocHost(reinterpret_cast<void**>(&host), 8192));
-  auto begin = reinterpret_cast<CUdeviceptr>(host) + 4;
-  auto end = reinterpret_cast<CUdeviceptr>(host) + 8192;
-  uint32_t value = 31;
-  void* parameters[] = {&begin, &end, &value};
-  host[0] = 1;
-  HAWSER_CU(cuLaunchKernel(fill, 1, 1, 1, 1, 1, 1, 0, nullptr, parameters, nullptr));
-  HAWSER_CU(cuCtxSynchronize());
-  EXPECT_EQ(host[0], 1u);
-  EXPECT_EQ(host[1], 31u);
-  EXPECT_EQ(host[2047], 31u);
-  HAWSER_CU(cuMemFreeHost(host));
+  // Several, which the system places beside each other: none ends where another begins.
+  std::vector<uint32_t*> all(6);
+  for (uint32_t*& host : all) HAWSER_CU(cuMemAllocHost(reinterpret_cast<void**>(&host), 8192));
+  for (uint32_t* const host : all) {
+    auto begin = reinterpret_cast<CUdeviceptr>(host) + 4;
+    auto end = reinterpret_cast<CUdeviceptr>(host) + 8192;
+    uint32_t value = 31;
+    void* parameters[] = {&begin, &end, &value};
+    host[0] = 1;
+    HAWSER_CU(cuLaunchKernel(fill, 1, 1, 1, 1, 1, 1, 0, nullptr, parameters, nullptr));
+    HAWSER_CU(cuCtxSynchronize());
+    EXPECT_EQ(host[0], 1u);
+    EXPECT_EQ(host[1], 31u);
+    EXPECT_EQ(host[2047], 31u);
+  }
+  for (uint32_t* const host : all) HAWSER_CU(cuMemFreeHost(host));
 }
 
 // The memory may be another context's, and outlive the one whose kernels used it.
