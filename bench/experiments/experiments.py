@@ -59,7 +59,7 @@ TURNS = {"split": 16.5, "fair": 33.5}
 
 # A run is repeated, three times at most, when the machine's host took more than this part of the processors' time from it; the run that lost least counts, whatever
 # it measured.
-STOLEN, TRIES = 0.02, 4
+STOLEN, TRIES = 0.02, 3
 
 
 @dataclasses.dataclass
@@ -156,50 +156,85 @@ def _slice_us(bench, works):
     return {policy: max(2000, round(1000 * min(alone) / turns)) for policy, turns in TURNS.items()}
 
 
+@dataclasses.dataclass
+class _Run:
+    """One run of six tasks under a policy."""
+    cv: float
+    worst: float
+    even_cv: float
+    even_worst: float
+    mean: float
+    kinds: dict  # Name: the mean of its runtimes.
+    stolen: float
+
+
+def _run_six(bench, label, policy, tenants, repeat, slice_us, report):
+    # Who is alone runs whole kernels: somebody with short ones is there before, so that none of the six is.
+    before = Tenant("before", {**bench.sizes["short"], "seconds": 0.15})
+    result = bench.run_undisturbed(policy, [*tenants, before], settings={"slice_us": slice_us} if slice_us else None)
+    classes, even = {}, {}
+    paced = measures.at_even_pace({tenant.name: result.launches(tenant.name) for tenant in tenants}, {tenant.name: tenant.kind for tenant in tenants}, repeat)
+    for tenant in tenants:
+        classes.setdefault(tenant.kind, []).extend(result.lengths(tenant.name)[:repeat])
+        even.setdefault(tenant.kind, []).extend(paced[tenant.name])
+    report.data.append({"mix": label, "policy": policy, "slice_us": slice_us, "stolen": result.stolen, "launches_ms": {
+        tenant.name: result.launches(tenant.name) for tenant in tenants}})
+    run = _Run(measures.variation(classes), measures.worst_ratio(classes), measures.variation(even), measures.worst_ratio(even), measures.overall_mean(classes),
+               {kind: statistics.fmean(times) for kind, times in classes.items()}, result.stolen)
+    return run, {tenant.name: result.lengths(tenant.name)[:repeat] for tenant in tenants}
+
+
 def _thread_split(bench, figure, title, family, mixes):
     repeat = bench.seconds(10, 3)
     report = Report(title, [
         f"Six tenants, {repeat} repeats each, a common start; who is ready goes on until all are; a tenant with short launches was there before, so that nobody begins alone. Four milliseconds, more or less by half, between one's end and the next, for "
-        "what a program does on its own. CV: standard deviation by mean of the runtimes, each by the mean of its kind. max/min: of one kind. FIFO runs before and after the others; its mean is that of both.",
+        "what a program does on its own. CV: standard deviation by mean of the runtimes, each by the mean of its kind. max/min: of one kind.",
         "At an even pace: a shared machine becomes slower and faster by a tenth and more while this runs, for all six alike. That is taken off (`at_even_pace` in `bench/experiments/measures.py`: each runtime by how fast "
         "all that ran meanwhile went on), and what one task got more than another stays. The goals for CV and max/min are judged by these, against FIFO's plain CV; the goal for the mean by plain runtimes.",
         _STOLEN_TEXT,
-    ], ("tasks", "policy", "CV", "max/min", "CV, even pace", "max/min, even pace", "mean", "mean by FIFO's", "stolen"))
+    ], ("tasks", "policy", "runs", "CV", "max/min", "CV, even pace", "max/min, even pace", "mean", "mean by FIFO's", "of each run", "stolen"))
     sizes = bench.sizes[family] if bench.quick else LONG[bench.stage.device][family]
     if not bench.quick:
+        report.text.append("All of it three times: the order is fifo, split, fair, fifo, fair, split, fifo, split, fair, fifo. A run's mean is compared with that of the FIFO runs before and behind it, because the machine's pace "
+                           "changes from minute to minute; each number is the median of the runs.")
         report.text.append(f"The slice is the shortest task of a mix, alone, by {TURNS['split']} for `split`, by {TURNS['fair']} for `fair`. In the first round FIFO's tasks wait for half of the others on average, later for all; "
                            "in turns they always have all beside them. Over ten rounds that alone is a mean of 4.3 % above FIFO's.")
     for mix in mixes:
         label = " and ".join(mix)
-        groups, rows, fifo = [], [], []
         slice_us = _slice_us(bench, [sizes[kind] for kind in mix])
-        # FIFO before and after: the machine changes its speed from minute to minute.
-        for policy in ("fifo", "split", "fair", "fifo") if not bench.quick else ("fifo", "split", "fair"):
-            tenants = _six(mix, sizes, repeat)
-            # Who is alone runs whole kernels: somebody with short ones is there before, so that none of the six is.
-            settings = {"slice_us": slice_us[policy]} if policy in slice_us else None
-            result = bench.run_undisturbed(policy, [*tenants, Tenant("before", {**bench.sizes["short"], "seconds": 0.15})], settings=settings)
-            classes, even = {}, {}
-            paced = measures.at_even_pace({tenant.name: result.launches(tenant.name) for tenant in tenants}, {tenant.name: tenant.kind for tenant in tenants}, repeat)
-            for tenant in tenants:
-                classes.setdefault(tenant.kind, []).extend(result.lengths(tenant.name)[:repeat])
-                even.setdefault(tenant.kind, []).extend(paced[tenant.name])
-            cv, worst, mean = measures.variation(classes), measures.worst_ratio(classes), measures.overall_mean(classes)
-            report.data.append({"mix": label, "policy": policy, "slice_us": slice_us.get(policy), "stolen": result.stolen, "launches_ms": {
-                tenant.name: result.launches(tenant.name) for tenant in tenants}})
-            rows.append((policy, cv, worst, measures.variation(even), measures.worst_ratio(even), mean, ", ".join(f"{kind}: {statistics.fmean(times):.1f} ms" for kind, times in classes.items()), result.stolen))
-            if policy == "fifo":
-                fifo.append((cv, mean))
-            groups.append((policy, [(tenant.name, result.lengths(tenant.name)[:repeat]) for tenant in tenants]))
-        fifo_cv, fifo_mean = (statistics.fmean(values) for values in zip(*fifo))
-        for policy, cv, worst, even_cv, even_worst, mean, means, stolen in rows:
-            even = ("", "") if policy == "fifo" else (_percent(even_cv), f"{even_worst:.2f}")
-            report.rows.append((label, policy, _percent(cv), f"{worst:.2f}", *even, means, f"{mean / fifo_mean:.3f}", _percent(stolen)))
+        tenants = _six(mix, sizes, repeat)
+        runs, ratios, lengths = {}, {}, {}
+
+        def run(policy):
+            one, tasks = _run_six(bench, label, policy, tenants, repeat, slice_us.get(policy), report)
+            runs.setdefault(policy, []).append(one)
+            for name, times in tasks.items():
+                lengths.setdefault(policy, {}).setdefault(name, []).extend(times)
+            return one
+
+        before = run("fifo")
+        for policies in (("split", "fair"), ("fair", "split"), ("split", "fair")) if not bench.quick else (("split", "fair"),):
+            between = [(policy, run(policy)) for policy in policies]
+            behind = run("fifo") if not bench.quick else before
+            for policy, one in between:
+                ratios.setdefault(policy, []).append(2 * one.mean / (before.mean + behind.mean))
+            before = behind
+        middle = {policy: {field: statistics.median(getattr(one, field) for one in of) for field in ("cv", "worst", "even_cv", "even_worst", "stolen")}
+                  for policy, of in runs.items()}
+        fifo_cv = middle["fifo"]["cv"]
+        for policy, of in runs.items():
+            mid = middle[policy]
+            means = ", ".join(f"{kind}: {statistics.median(one.kinds[kind] for one in of):.1f} ms" for kind in of[0].kinds)
+            judged = ("", "", "", "")
             if policy != "fifo":
-                report.goal(f"{label}, {policy}: CV at most half of FIFO's", even_cv <= 0.5 * fifo_cv, f"{_percent(even_cv)} of {_percent(fifo_cv)}")
-                report.goal(f"{label}, {policy}: max/min at most 1.15", even_worst <= 1.15, f"{even_worst:.2f}")
-                report.goal(f"{label}, {policy}: mean at most 5 % above FIFO's", mean <= 1.05 * fifo_mean, f"{_percent(mean / fifo_mean - 1)}")
-        report.pictures[f"{figure}-{'-'.join(mix).lower()}"] = pictures.boxes(f"{title}: {label}", "ms", groups)
+                ratio = statistics.median(ratios[policy])
+                judged = (_percent(mid["even_cv"]), f"{mid['even_worst']:.2f}", f"{ratio:.3f}", ", ".join(f"{one:.3f}" for one in ratios[policy]))
+                report.goal(f"{label}, {policy}: CV at most half of FIFO's", mid["even_cv"] <= 0.5 * fifo_cv, f"{_percent(mid['even_cv'])} of {_percent(fifo_cv)}")
+                report.goal(f"{label}, {policy}: max/min at most 1.15", mid["even_worst"] <= 1.15, f"{mid['even_worst']:.3f}")
+                report.goal(f"{label}, {policy}: mean at most 5 % above FIFO's", ratio <= 1.05, f"{_percent(ratio - 1)}")
+            report.rows.append((label, policy, len(of), _percent(mid["cv"]), f"{mid['worst']:.2f}", *judged[:2], means, *judged[2:], _percent(mid["stolen"])))
+        report.pictures[f"{figure}-{'-'.join(mix).lower()}"] = pictures.boxes(
+            f"{title}: {label}", "ms", [(policy, list(tasks.items())) for policy, tasks in lengths.items()])
     bench.judge_results(report)
     return report
 
