@@ -27,8 +27,53 @@ class RepetitionTest(unittest.TestCase):
     def test_a_disturbed_one_is_made_again(self):
         self.assertEqual(self.chosen(0.05, 0.004, 0.001), (0.004, 2))
 
-    def test_of_four_disturbed_ones_the_best_counts(self):
-        self.assertEqual(self.chosen(0.06, 0.05, 0.03, 0.04, 0), (0.03, 4))
+    def test_of_three_disturbed_ones_the_best_counts(self):
+        self.assertEqual(self.chosen(0.06, 0.03, 0.05, 0), (0.03, 3))
+
+
+class ThreadSplitTest(unittest.TestCase):
+    """What is made of the runs of the thread-split experiments."""
+
+    def report(self, paces, lengths):
+        """`paces`: of each run, how slow the machine is. `lengths`: policy -> a task's, in ms, at pace 1."""
+        class Stage:
+            device = "soft"
+
+        paces, self.order = list(paces), []
+
+        def run(policy, tenants, **_):
+            pace = 1
+            if policy != "none":
+                pace = paces.pop(0)
+                self.order.append(policy)
+            each = lengths.get(policy, 100) * pace
+            program = {"work": "", "size": 0, "rounds": 0, "checksum": 0, "right": True}
+            return stage.Result(tenants, {tenant.name: {**program, "launches_ms": [(i * each, each) for i in range(10)]}
+                                          for tenant in tenants}, {}, 0)
+
+        bench = experiments.Bench(Stage, say=lambda text: None)
+        bench.stage.run = run
+        return experiments._thread_split(bench, "figure", "title", "matmul", (("12K",),))
+
+    def test_a_run_is_compared_with_its_neighbours(self):
+        # The machine becomes four times as slow meanwhile, between one FIFO and the next.
+        report = self.report([1, 1.5, 1.5, 2, 2.5, 2.5, 3, 3.5, 3.5, 4], {"split": 103, "fair": 110})
+        self.assertEqual(self.order, "fifo split fair fifo fair split fifo split fair fifo".split())
+        rows = {row[1]: row for row in report.rows}
+        self.assertEqual(rows["split"][8:10], ("1.030", "1.030, 1.030, 1.030"))
+        self.assertEqual(rows["fair"][8:10], ("1.100", "1.100, 1.100, 1.100"))
+        goals = {goal.text: goal.met for goal in report.goals}
+        self.assertTrue(goals["12K, split: mean at most 5 % above FIFO's"])
+        self.assertFalse(goals["12K, fair: mean at most 5 % above FIFO's"])
+        # All tasks of all runs alike: nothing varies within one, and half of FIFO's nothing is nothing.
+        self.assertTrue(goals["12K, split: max/min at most 1.15"])
+
+    def test_one_disturbed_run_does_not_count(self):
+        report = self.report([1, 1, 1, 1, 1, 5, 1, 1, 1, 1], {"split": 104})
+        rows = {row[1]: row for row in report.rows}
+        self.assertEqual(rows["split"][9], "1.040, 5.200, 1.040")
+        self.assertEqual(rows["split"][8], "1.040")
+        self.assertTrue(all(goal.met for goal in report.goals))
 
 
 class MeasuresTest(unittest.TestCase):
