@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <chrono>
 
+#include "wire/short_slice.h"
+
 namespace hawser::scheduler {
 
 namespace {
@@ -36,6 +38,7 @@ ArbiterThread::~ArbiterThread() {
 }
 
 void ArbiterThread::Run() {
+  (void)wire::TakeShortSlices();
   while (true) {
     const uint64_t ticket = bell_.Ticket();
     uint64_t wake = 0, now = 0;

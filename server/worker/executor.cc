@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "wire/frame.h"
+#include "wire/short_slice.h"
 
 namespace hawser::server {
 namespace {
@@ -55,6 +56,7 @@ std::string Executor::Where(const FrameHeader& header) const {
 }
 
 Executor::End Executor::Run() {
+  (void)wire::TakeShortSlices();
   const End end = Loop();
   if (end != End::kLost) return end;
   // Another thread may be telling the guest at this moment.

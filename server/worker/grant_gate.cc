@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "hawser/policy.h"
+#include "wire/short_slice.h"
 
 namespace hawser::server {
 
@@ -73,6 +74,7 @@ uint64_t GrantGate::OpenCapNs() const {
 }
 
 void GrantGate::WatchAlarm() {
+  (void)wire::TakeShortSlices();
   uint64_t told = UINT64_MAX;  // No word is that.
   for (;;) {
     const uint64_t ticket = alarm_.Ticket();

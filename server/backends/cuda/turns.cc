@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "wire/short_slice.h"
+
 namespace hawser::server::cuda_backend {
 namespace {
 
@@ -292,6 +294,7 @@ void Turns::Sleep(std::unique_lock<std::mutex>* lock, const std::list<std::uniqu
 }
 
 void Turns::Thread() {
+  (void)wire::TakeShortSlices();
   // What is done here is of no concern to a capture that is under way in the guest.
   if (driver_->cuThreadExchangeStreamCaptureMode != nullptr) {
     CUstreamCaptureMode mode = CU_STREAM_CAPTURE_MODE_RELAXED;

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "server/worker/early_leave.h"
+#include "wire/short_slice.h"
 
 namespace hawser::server::cuda_backend {
 namespace {
@@ -164,6 +165,7 @@ void Units::Finish(Unit& unit) {
 }
 
 void Units::Thread() {
+  (void)wire::TakeShortSlices();
   // What is done here is of no concern to a capture that is under way in the guest.
   if (driver_->cuThreadExchangeStreamCaptureMode != nullptr) {
     CUstreamCaptureMode mode = CU_STREAM_CAPTURE_MODE_RELAXED;

@@ -6,6 +6,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "wire/short_slice.h"
+
 namespace hawser::server::cuda_backend {
 namespace {
 
@@ -210,6 +212,7 @@ void Waits::Drain(CUcontext context) {
 }
 
 void Waits::Run(Lane& lane) {
+  (void)wire::TakeShortSlices();
   // What a lane does is of no concern to a capture that is under way in the guest.
   if (driver_->cuThreadExchangeStreamCaptureMode != nullptr) {
     CUstreamCaptureMode mode = CU_STREAM_CAPTURE_MODE_RELAXED;

@@ -9,6 +9,7 @@
 #include "server/backends/opencl/slicing/carry_probe.h"
 #include "server/worker/early_leave.h"
 #include "server/worker_settings.h"
+#include "wire/short_slice.h"
 
 namespace hawser::server::ocl {
 namespace {
@@ -413,6 +414,7 @@ bool Splitter::Enter(Lane& lane, SplitJob& job, uint64_t estimate, int32_t* stat
 }
 
 void Splitter::Run(const std::shared_ptr<Lane>& shared) {
+  (void)wire::TakeShortSlices();
   Lane& lane = *shared;
   std::unique_lock<std::mutex> lock(lane.mutex);
   for (;;) {

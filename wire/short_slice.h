@@ -1,0 +1,18 @@
+// SPDX-License-Identifier: Apache-2.0
+// How soon a thread runs that has just been woken.
+#ifndef HAWSER_WIRE_SHORT_SLICE_H_
+#define HAWSER_WIRE_SHORT_SLICE_H_
+
+namespace hawser::wire {
+
+/// For threads that work for some microseconds, then sleep, and that a device or another process waits for meanwhile:
+/// asks the kernel for short time slices, so that the calling thread, woken, goes before one that computes (Linux 6.12
+/// and later, sched_setattr(2), sched_runtime; no effect before). Where all processors are busy it otherwise waits for
+/// the end of somebody's slice, some milliseconds. It gets no larger part of the processors for it. Threads that it
+/// starts have none of this. False: nothing was changed, because the kernel refused, or because somebody gave the
+/// thread a scheduling class or a nice value below 0 already.
+bool TakeShortSlices();
+
+}  // namespace hawser::wire
+
+#endif  // HAWSER_WIRE_SHORT_SLICE_H_
