@@ -34,7 +34,7 @@ std::string Parse(int argc, char** argv, Options* options) {
   };
   int seed = 1;
   const std::map<std::string, Field> numbers = {
-      {"--size", {&options->size, nullptr, 1, 65536}},
+      {"--size", {&options->size, nullptr, 1, 131072}},
       {"--rounds", {&options->rounds, nullptr, 1, 1e9}},
       {"--repeat", {&options->repeat, nullptr, 1, 1e6}},
       {"--slots", {&options->slots, nullptr, 2, 1e6}},

@@ -114,28 +114,6 @@ CUresult CUDAAPI cuMemcpyPeerAsync(CUdeviceptr to, CUcontext to_context, CUdevic
   return CopyOnDevice(command, to, from, size);
 }
 
-CUresult CUDAAPI cuMemcpyBatchAsync_v2(CUdeviceptr* to, CUdeviceptr* from, size_t* sizes, size_t count,
-                                       CUmemcpyAttributes* attributes, size_t* indices, size_t attribute_count,
-                                       CUstream stream) {
-  if (to == nullptr || from == nullptr || sizes == nullptr || count == 0) return CUDA_ERROR_INVALID_VALUE;
-  if (attributes == nullptr || indices == nullptr || attribute_count == 0) return CUDA_ERROR_INVALID_VALUE;
-  StreamCommand command;
-  if (const CUresult error = command.Begin(stream); error != CUDA_SUCCESS) return error;
-  // Attributes are about when sources are read and hints: in stream order is right for all of them.
-  for (size_t i = 0; i < count; ++i) {
-    const CUresult error = CopyUnified(command, to[i], from[i], sizes[i], CopyMode::kAsynchronous);
-    if (error != CUDA_SUCCESS) return error;
-  }
-  return CUDA_SUCCESS;
-}
-
-CUresult CUDAAPI cuMemcpyBatchAsync(CUdeviceptr* to, CUdeviceptr* from, size_t* sizes, size_t count,
-                                    CUmemcpyAttributes* attributes, size_t* indices, size_t attribute_count,
-                                    size_t* failed, CUstream stream) {
-  if (failed != nullptr) *failed = SIZE_MAX;
-  return cuMemcpyBatchAsync_v2(to, from, sizes, count, attributes, indices, attribute_count, stream);
-}
-
 CUresult CUDAAPI cuMemsetD8_v2(CUdeviceptr address, unsigned char value, size_t count) {
   return Fill(nullptr, true, address, 0, 1, value, count, 1);
 }

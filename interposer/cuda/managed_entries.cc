@@ -2,30 +2,13 @@
 // Hints about managed memory, and attributes of streams.
 #include <algorithm>
 
-#include "interposer/cuda/entry.h"
 #include "interposer/cuda/launch_attributes.h"
+#include "interposer/cuda/managed.h"
 
 using namespace hawser;      // NOLINT(google-build-using-namespace): entry points live outside of namespaces.
 using namespace hawser::cu;  // NOLINT(google-build-using-namespace)
 
 namespace {
-
-using cuda_api::RangeHints;
-
-/// Managed memory of this process lies in the heap or is mirrored: hints about it change nothing, but are remembered.
-/// `hints`: whether there are any, as there are not for host memory.
-CUresult FindManaged(CUdeviceptr address, size_t size, RangeHints::Range* hinted, bool* hints) {
-  const auto range = Client::Get().pointers().Find(address);
-  if (!range || size == 0 || size > range->begin + range->size - address) return CUDA_ERROR_INVALID_VALUE;
-  *hinted = {address, size, range->begin, range->begin + range->size};
-  *hints = range->is_managed();
-  return range->is_managed() || range->is_host() ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
-}
-
-CUresult CheckDevice(const CUmemLocation& location) {
-  const bool device = location.type == CU_MEM_LOCATION_TYPE_DEVICE;
-  return device && Client::Get().device(location.id) == nullptr ? CUDA_ERROR_INVALID_DEVICE : CUDA_SUCCESS;
-}
 
 /// Whether streams have it: others are launches' and nodes'.
 bool IsStreams(CUstreamAttrID attribute) {
@@ -44,16 +27,32 @@ bool IsStreams(CUstreamAttrID attribute) {
 
 }  // namespace
 
+namespace hawser::cu {
+
+CUresult FindManaged(CUdeviceptr address, size_t size, HintedRange* found) {
+  const auto range = Client::Get().pointers().Find(address);
+  if (!range || size == 0 || size > range->begin + range->size - address) return CUDA_ERROR_INVALID_VALUE;
+  found->range = {address, size, range->begin, range->begin + range->size};
+  found->hints = range->is_managed();
+  return range->is_managed() || range->is_host() ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+}
+
+CUresult CheckPlace(const CUmemLocation& location) {
+  const bool device = location.type == CU_MEM_LOCATION_TYPE_DEVICE;
+  return device && Client::Get().device(location.id) == nullptr ? CUDA_ERROR_INVALID_DEVICE : CUDA_SUCCESS;
+}
+
+}  // namespace hawser::cu
+
 CUresult CUDAAPI cuMemPrefetchAsync_v2(CUdeviceptr address, size_t size, CUmemLocation location, unsigned int flags,
                                        CUstream handle) {
   StreamCommand command;
   if (const CUresult error = command.Begin(handle); error != CUDA_SUCCESS) return error;
   if (flags != 0) return CUDA_ERROR_INVALID_VALUE;
-  if (const CUresult error = CheckDevice(location); error != CUDA_SUCCESS) return error;
-  RangeHints::Range range;
-  bool hints = false;
-  if (const CUresult error = FindManaged(address, size, &range, &hints); error != CUDA_SUCCESS) return error;
-  if (hints) Client::Get().hints().Prefetch(range, location);
+  if (const CUresult error = CheckPlace(location); error != CUDA_SUCCESS) return error;
+  HintedRange found;
+  if (const CUresult error = FindManaged(address, size, &found); error != CUDA_SUCCESS) return error;
+  if (found.hints) Client::Get().hints().Prefetch(found.range, location);
   return CUDA_SUCCESS;
 }
 
@@ -66,13 +65,12 @@ CUresult CUDAAPI cuMemAdvise_v2(CUdeviceptr address, size_t size, CUmem_advise a
   if (advice < CU_MEM_ADVISE_SET_READ_MOSTLY || advice > CU_MEM_ADVISE_UNSET_ACCESSED_BY) {
     return CUDA_ERROR_INVALID_VALUE;
   }
-  RangeHints::Range range;
-  bool hints = false;
-  if (const CUresult error = FindManaged(address, size, &range, &hints); error != CUDA_SUCCESS) return error;
-  if (RangeHints::NeedsLocation(advice)) {
-    if (const CUresult error = CheckDevice(location); error != CUDA_SUCCESS) return error;
+  HintedRange found;
+  if (const CUresult error = FindManaged(address, size, &found); error != CUDA_SUCCESS) return error;
+  if (cuda_api::RangeHints::NeedsLocation(advice)) {
+    if (const CUresult error = CheckPlace(location); error != CUDA_SUCCESS) return error;
   }
-  return hints ? Client::Get().hints().Advise(range, advice, location) : CUDA_SUCCESS;
+  return found.hints ? Client::Get().hints().Advise(found.range, advice, location) : CUDA_SUCCESS;
 }
 
 CUresult CUDAAPI cuMemAdvise(CUdeviceptr address, size_t size, CUmem_advise advice, CUdevice device) {
@@ -82,10 +80,9 @@ CUresult CUDAAPI cuMemAdvise(CUdeviceptr address, size_t size, CUmem_advise advi
 CUresult CUDAAPI cuMemRangeGetAttribute(void* to, size_t bytes, CUmem_range_attribute attribute, CUdeviceptr address,
                                         size_t size) {
   if (const CUresult error = Client::Get().Check(); error != CUDA_SUCCESS) return error;
-  RangeHints::Range range;
-  bool hints = false;
-  if (const CUresult error = FindManaged(address, size, &range, &hints); error != CUDA_SUCCESS) return error;
-  return hints ? Client::Get().hints().Get(to, bytes, attribute, range) : CUDA_ERROR_INVALID_VALUE;
+  HintedRange found;
+  if (const CUresult error = FindManaged(address, size, &found); error != CUDA_SUCCESS) return error;
+  return found.hints ? Client::Get().hints().Get(to, bytes, attribute, found.range) : CUDA_ERROR_INVALID_VALUE;
 }
 
 CUresult CUDAAPI cuMemRangeGetAttributes(void** to, size_t* bytes, CUmem_range_attribute* attributes, size_t count,
