@@ -10,9 +10,14 @@
 #include <vector>
 
 #include "tests/integration/cuda_fixture.h"
+#include "tests/support/batch_operations.h"
 
 namespace hawser {
 namespace {
+
+using batches::Of;
+using batches::Operation;
+using batches::Pointer;
 
 class CudaBatches : public CudaTest {
  protected:
@@ -33,33 +38,6 @@ class CudaBatches : public CudaTest {
     std::vector<uint8_t> bytes(count);
     std::iota(bytes.begin(), bytes.end(), uint8_t{1});
     return bytes;
-  }
-  static CUmemcpy3DOperand Pointer(const void* host, size_t row = 0, size_t height = 0) {
-    return Pointer(reinterpret_cast<CUdeviceptr>(host), row, height);
-  }
-  static CUmemcpy3DOperand Pointer(CUdeviceptr address, size_t row = 0, size_t height = 0) {
-    CUmemcpy3DOperand operand{};
-    operand.type = CU_MEMCPY_OPERAND_TYPE_POINTER;
-    operand.op.ptr.ptr = address;
-    operand.op.ptr.rowLength = row;
-    operand.op.ptr.layerHeight = height;
-    return operand;
-  }
-  static CUmemcpy3DOperand Of(CUarray array, CUoffset3D offset) {
-    CUmemcpy3DOperand operand{};
-    operand.type = CU_MEMCPY_OPERAND_TYPE_ARRAY;
-    operand.op.array.array = array;
-    operand.op.array.offset = offset;
-    return operand;
-  }
-  static CUDA_MEMCPY3D_BATCH_OP Operation(const CUmemcpy3DOperand& to, const CUmemcpy3DOperand& from,
-                                          CUextent3D extent) {
-    CUDA_MEMCPY3D_BATCH_OP operation{};
-    operation.dst = to;
-    operation.src = from;
-    operation.extent = extent;
-    operation.srcAccessOrder = CU_MEMCPY_SRC_ACCESS_ORDER_STREAM;
-    return operation;
   }
 
   static constexpr size_t kBytes = 4096;

@@ -6,39 +6,19 @@
 
 #include <vector>
 
+#include "tests/support/batch_operations.h"
+
 namespace hawser::cuda_api {
 namespace {
+
+using batches::Of;
+using batches::Operation;
+using batches::Pointer;
 
 CUarray Array(uintptr_t number) { return reinterpret_cast<CUarray>(number); }
 
 /// Array 4 has elements of four bytes, 8 of eight; there are no others.
 size_t Bytes(CUarray array) { return array == Array(4) ? 4 : array == Array(8) ? 8 : 0; }
-
-CUmemcpy3DOperand Pointer(CUdeviceptr address, size_t row = 0, size_t height = 0) {
-  CUmemcpy3DOperand operand{};
-  operand.type = CU_MEMCPY_OPERAND_TYPE_POINTER;
-  operand.op.ptr.ptr = address;
-  operand.op.ptr.rowLength = row;
-  operand.op.ptr.layerHeight = height;
-  return operand;
-}
-
-CUmemcpy3DOperand Of(CUarray array, CUoffset3D offset) {
-  CUmemcpy3DOperand operand{};
-  operand.type = CU_MEMCPY_OPERAND_TYPE_ARRAY;
-  operand.op.array.array = array;
-  operand.op.array.offset = offset;
-  return operand;
-}
-
-CUDA_MEMCPY3D_BATCH_OP Operation(const CUmemcpy3DOperand& to, const CUmemcpy3DOperand& from, CUextent3D extent) {
-  CUDA_MEMCPY3D_BATCH_OP operation{};
-  operation.dst = to;
-  operation.src = from;
-  operation.extent = extent;
-  operation.srcAccessOrder = CU_MEMCPY_SRC_ACCESS_ORDER_STREAM;
-  return operation;
-}
 
 CUresult Try(const CUDA_MEMCPY3D_BATCH_OP& operation) {
   CUDA_MEMCPY3D copy{};
@@ -102,7 +82,7 @@ TEST(CopyBatch, WhatIsNoCopyIsRefused) {
   bad = good;
   bad.srcAccessOrder = CU_MEMCPY_SRC_ACCESS_ORDER_INVALID;
   EXPECT_EQ(Try(bad), CUDA_ERROR_INVALID_VALUE);
-  EXPECT_EQ(Try(Operation(Pointer(0), Pointer(8), {1, 1, 1})), CUDA_ERROR_INVALID_VALUE);
+  EXPECT_EQ(Try(Operation(Pointer(CUdeviceptr{0}), Pointer(8), {1, 1, 1})), CUDA_ERROR_INVALID_VALUE);
   EXPECT_EQ(Try(Operation(Pointer(8), Pointer(8, 5), {6, 1, 1})), CUDA_ERROR_INVALID_VALUE) << "rows overlap";
   EXPECT_EQ(Try(Operation(Pointer(8), Pointer(8, 0, 3), {6, 4, 1})), CUDA_ERROR_INVALID_VALUE) << "layers overlap";
   bad = good;
