@@ -59,8 +59,7 @@ def functions():
     yield "pyramid", lambda: cv2.pyrUp(cv2.pyrDown(colour))
     yield "flow", lambda: cv2.calcOpticalFlowFarneback(grey, on_device(numpy.roll(GREY, 2, 1)), None, .5, 2, 9, 2, 5, 1.1, 0)
     yield "moving", lambda: cv2.createBackgroundSubtractorMOG2().apply(colour)
-    # Its kernel writes what it finds in the order in which work-items find it.
-    yield "lines", lambda: numpy.sort(cv2.HoughLines(on_device(cv2.Canny(GREY, 50, 150)), 1, numpy.pi / 180, 90).get().reshape(-1, 2), axis=0)
+    # HoughLines is left out: its kernels overrun a buffer on some processors, without a server too ("double free or corruption").
     yield "corners", lambda: cv2.cornerHarris(grey, 2, 3, .04)
 
 
