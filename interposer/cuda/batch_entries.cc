@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 // Many copies, prefetches or discards in one call.
-#include <algorithm>
 #include <vector>
 
 #include "interposer/cuda/array.h"
@@ -38,11 +37,16 @@ CUresult CopyBatch(CUdeviceptr* to, CUdeviceptr* from, const size_t* sizes, size
   for (size_t k = 0; k < attribute_count; ++k) {
     if (!cuda_api::IsSourceOrder(attributes[k].srcAccessOrder)) return CUDA_ERROR_INVALID_VALUE;
   }
+  // All are looked at before the first is done.
+  for (size_t i = 0; i < count; ++i) {
+    if (sizes[i] != 0 && to[i] != 0 && from[i] != 0) continue;
+    if (failed != nullptr) *failed = i;
+    return CUDA_ERROR_INVALID_VALUE;
+  }
   bool at_once = false;
   for (size_t i = 0, k = 0; i < count; ++i) {
     if (k + 1 < attribute_count && indices[k + 1] == i) ++k;
-    const CUresult error = sizes[i] == 0 ? CUDA_ERROR_INVALID_VALUE
-                                         : CopyUnified(command, to[i], from[i], sizes[i], CopyMode::kAsynchronous);
+    const CUresult error = CopyUnified(command, to[i], from[i], sizes[i], CopyMode::kAsynchronous);
     if (error != CUDA_SUCCESS) {
       if (failed != nullptr) *failed = i;
       return error;

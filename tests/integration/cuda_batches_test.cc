@@ -149,6 +149,16 @@ TEST_F(CudaBatches, NothingIsDoneOfABatchWithAnOperationThatIsNone) {
   };
   EXPECT_EQ(cuMemcpy3DBatchAsync(operations.size(), operations.data(), 0, stream_), CUDA_ERROR_INVALID_VALUE);
   EXPECT_EQ(Device(memory_, 8), std::vector<uint8_t>(8));
+
+  std::array<CUdeviceptr, 2> to = {memory_, memory_ + 8};
+  std::array<CUdeviceptr, 2> from = {reinterpret_cast<CUdeviceptr>(numbers.data()), memory_ + 100};
+  std::array<size_t, 2> sizes = {8, 0};
+  size_t index = 0;
+  CUmemcpyAttributes attributes{};
+  attributes.srcAccessOrder = CU_MEMCPY_SRC_ACCESS_ORDER_STREAM;
+  EXPECT_EQ(cuMemcpyBatchAsync(to.data(), from.data(), sizes.data(), 2, &attributes, &index, 1, stream_),
+            CUDA_ERROR_INVALID_VALUE);
+  EXPECT_EQ(Device(memory_, 8), std::vector<uint8_t>(8));
 }
 
 TEST_F(CudaBatches, SourcesOfTheCallMayEndWithIt) {
