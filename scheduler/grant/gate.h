@@ -35,8 +35,13 @@ class BasicGate {
   BasicGate& operator=(const BasicGate&) = delete;
 
   /// Whether a piece that is estimated to take `estimate_ns` may be submitted now. If so, it must be, and Leave() must
-  /// follow when it has ended. The launch path: one atomic addition, and one load of a line that rarely changes.
+  /// follow when it has ended. The launch path: one atomic addition, and two
+  /// loads of a line that rarely changes.
   bool TryEnter(uint64_t estimate_ns) {
+    // Without a grant nothing is added, so nothing is taken off again and rung for. Such a ring would wake the
+    // scheduler for nothing just before Announce() wakes it for something; and a thread that has run a moment ago may
+    // have to wait for the end of another's time slice (docs/decisions/0021-short-slices-for-hand-overs.md).
+    if (!MayAdmit(page_.word.load(std::memory_order_seq_cst))) return false;
     const uint64_t piece = MakePiece(estimate_ns);
     const uint64_t before = page_.active.fetch_add(piece, std::memory_order_seq_cst);
     const uint64_t word = page_.word.load(std::memory_order_seq_cst);
@@ -53,6 +58,7 @@ class BasicGate {
   /// As TryEnter(), for a piece that takes no time of its own and stands for what is launched under the open grant of
   /// `word` (open_hold.h). Not under any other: if it is a slice by now, nobody would be told to leave.
   bool TryEnterOpen(uint64_t word) {
+    if (page_.word.load(std::memory_order_seq_cst) != word || !MayAdmit(word)) return false;
     const uint64_t piece = MakePiece(0);
     const uint64_t before = page_.active.fetch_add(piece, std::memory_order_seq_cst);
     if (page_.word.load(std::memory_order_seq_cst) == word && (word == admitted_ || Admit(word))) {
@@ -152,11 +158,16 @@ class BasicGate {
     page_.demand.store(0, std::memory_order_seq_cst);
   }
 
+  /// Whether a word, as far as it says, lets submit.
+  bool MayAdmit(uint64_t word) const {
+    if (word == admitted_) return true;
+    const GateMode mode = ModeOf(word);
+    return (mode == GateMode::kOpen || mode == GateMode::kSlice) && EpochOf(word) != spent_epoch_;
+  }
+
   /// The word is not the one that is known. Whether it lets submit.
   bool Admit(uint64_t word) {
-    const GateMode mode = ModeOf(word);
-    if (mode != GateMode::kOpen && mode != GateMode::kSlice) return false;
-    if (EpochOf(word) == spent_epoch_) return false;
+    if (!MayAdmit(word)) return false;
     // A new grant: it comes only after everything of the last one has ended.
     admitted_ = word;
     slice_ns_ = page_.slice_ns.load(std::memory_order_relaxed);

@@ -74,6 +74,23 @@ TEST_F(GateTest, AnOpenGrantsPieceEntersNoOther) {
   EXPECT_TRUE(gate_.TryEnterOpen(page_.word.load()));
 }
 
+TEST_F(GateTest, WhoHasNoGrantRingsForItOnce) {
+  Give(Grant::Kind::kSlice, 1000, 10'000);
+  const uint64_t open = MakeWord(epoch_, GateMode::kOpen);
+  door_.Revoke();
+  ASSERT_TRUE(door_.Drained());
+  const uint64_t ticket = scheduler_bell_.Ticket();
+  EXPECT_FALSE(gate_.TryEnter(100));
+  EXPECT_FALSE(gate_.TryEnterOpen(open));
+  EXPECT_FALSE(gate_.EnterNow(100));
+  EXPECT_EQ(scheduler_bell_.Ticket(), ticket);  // It has asked for nothing yet.
+  gate_.Announce(100, {});
+  EXPECT_EQ(scheduler_bell_.Ticket(), ticket + 1);
+  gate_.Announce(100, {});
+  EXPECT_FALSE(gate_.TryEnter(100));
+  EXPECT_EQ(scheduler_bell_.Ticket(), ticket + 1);
+}
+
 TEST_F(GateTest, OnePieceIsAlwaysAllowedHoweverLong) {
   Give(Grant::Kind::kOpen, 0, 10);
   EXPECT_TRUE(gate_.TryEnter(1'000'000'000));

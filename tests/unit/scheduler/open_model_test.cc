@@ -31,8 +31,8 @@ using Page = BasicGrantPage<ModelAtomic>;
 using ModelGate = BasicGate<ModelAtomic>;
 
 /// An OpenHold with a mistake. 'w': looks at the word before it says that it launches. 'h': says that it holds the
-/// piece when it has it. 'l': gives back without looking whether somebody launches. 's': enters whatever grant there is
-/// by then.
+/// piece when it has it. 'l': gives back without looking whether somebody launches. 's': asks for and enters whatever
+/// grant there is next.
 template <char kMistake>
 class CarelessHold {
  public:
@@ -46,7 +46,7 @@ class CarelessHold {
     open_word_ = UINT64_MAX;
     if (ModeOf(word) == GateMode::kOpen) {
       if (kMistake != 'h') held_.store(1);
-      if (kMistake == 's' ? gate_.TryEnter(0) : enter(word)) {
+      if (kMistake == 's' ? gate_.Enter(0, {}, std::chrono::hours(1), {}) : enter(word)) {
         if (kMistake == 'h') held_.store(1);
         open_word_ = word;
         return true;
