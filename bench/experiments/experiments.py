@@ -448,3 +448,5 @@ EXPERIMENTS = {
     "latency": latency,
     "alone": alone,
 }
+# Two servers take turns: their threads are on all processors, so that a launch's way is no longer than it is elsewhere.
+IN_TURN = {"alone"}

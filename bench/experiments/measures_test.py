@@ -2,6 +2,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """The arithmetic of the experiments, with vectors worked out by hand."""
 
+import os
+import pathlib
+import subprocess
+import sys
 import unittest
 
 import experiments
@@ -74,6 +78,37 @@ class ThreadSplitTest(unittest.TestCase):
         self.assertEqual(rows["split"][9], "1.040, 5.200, 1.040")
         self.assertEqual(rows["split"][8], "1.040")
         self.assertTrue(all(goal.met for goal in report.goals))
+
+
+class ProcessorsTest(unittest.TestCase):
+    """The device's own processor."""
+
+    def setUp(self):
+        self.mine = os.sched_getaffinity(0)
+        self.addCleanup(os.sched_setaffinity, 0, self.mine)
+
+    def test_what_is_started_within_is_kept_to_the_others(self):
+        one = {max(self.mine)}
+        with stage.on_processors(one):
+            inside = subprocess.run([sys.executable, "-c", "import os; print(os.sched_getaffinity(0))"], capture_output=True, text=True, check=True)
+        self.assertEqual(inside.stdout.strip(), str(one))
+        self.assertEqual(os.sched_getaffinity(0), self.mine)
+        with stage.on_processors(set()):
+            self.assertEqual(os.sched_getaffinity(0), self.mine)
+
+    def test_the_device_has_none_of_its_own_where_there_is_one_or_not_the_first(self):
+        os.sched_setaffinity(0, {min(self.mine)})
+        self.assertEqual(stage.other_processors(), set())
+        os.sched_setaffinity(0, self.mine)
+        expected = self.mine - {stage.DEVICE_PROCESSOR} if stage.DEVICE_PROCESSOR in self.mine else set()
+        self.assertEqual(stage.other_processors(), expected)
+
+    def test_the_server_is_told_only_if_there_is(self):
+        for device, variable in (("pocl", "POCL_AFFINITY"), ("soft", "HAWSER_SOFT_PROCESSORS")):
+            one = stage.Stage(pathlib.Path("nowhere"), device)
+            self.addCleanup(one.close)
+            self.assertIn(f'{variable} = "', one._configuration("fair", [], {}, True))
+            self.assertNotIn(variable, one._configuration("fair", [], {}))
 
 
 class MeasuresTest(unittest.TestCase):

@@ -27,6 +27,27 @@ DEVICES = {
     "pocl": ("hawser-experiment-opencl", False, {"POCL_MAX_PTHREAD_COUNT": "1"}),
     "soft": ("hawser-experiment-cuda", True, {"HAWSER_SOFT_THREADS": "1"}),
 }
+# What makes each device compute on DEVICE_PROCESSOR; PoCL takes the first for its first thread.
+DEVICE_PROCESSOR = 0
+APART = {"pocl": {"POCL_AFFINITY": "1"}, "soft": {"HAWSER_SOFT_PROCESSORS": str(DEVICE_PROCESSOR)}}
+
+
+def other_processors():
+    """Those that guests and server are left with when the device has one of its own; none where it cannot have one."""
+    mine = os.sched_getaffinity(0)
+    return mine - {DEVICE_PROCESSOR} if DEVICE_PROCESSOR in mine else set()
+
+
+@contextlib.contextmanager
+def on_processors(processors):
+    """What is started within, by this thread, runs on these; on those of this thread if there are none."""
+    before = os.sched_getaffinity(0)
+    if processors:
+        os.sched_setaffinity(0, processors)
+    try:
+        yield
+    finally:
+        os.sched_setaffinity(0, before)
 
 
 @dataclasses.dataclass
@@ -233,8 +254,8 @@ class Stage:
     def close(self):
         shutil.rmtree(self.cache, ignore_errors=True)
 
-    def _configuration(self, policy, tenants, settings):
-        env = {**self.worker_env, "POCL_CACHE_DIR": f"{self.cache}/pocl", "HAWSER_OPENCL_SPLIT_HISTORY": f"{self.cache}/{{tenant}}.speeds",
+    def _configuration(self, policy, tenants, settings, apart=False):
+        env = {**self.worker_env, **(APART[self.device] if apart else {}), "POCL_CACHE_DIR": f"{self.cache}/pocl", "HAWSER_OPENCL_SPLIT_HISTORY": f"{self.cache}/{{tenant}}.speeds",
                "HAWSER_CUDA_SPLIT_HISTORY": f"{self.cache}/{{tenant}}.cuda-speeds"}
         lines = ["[opencl]", "env = { " + ", ".join(f'{k} = "{v}"' for k, v in env.items()) + " }",
                  # The policies that are compared are not all fair, and are to stay; and a machine that is busy is no runaway.
@@ -259,10 +280,13 @@ class Stage:
     def run(self, policy, tenants, limit_s=170, settings=None, later=(), sample=True, trace=False):
         """All tenants begin together; returns when the last has ended. `later`: [(seconds, [word])], what an operator
         types while they run: hawser word... `sample`: ask the server ten times a second what each has used. `trace`:
-        take that from a trace of their kernels, which says when each ran and not only how much."""
+        take that from a trace of their kernels, which says when each ran and not only how much. The device has a processor
+        of its own, as a GPU is one beside them, where there are two."""
         folder = pathlib.Path(tempfile.mkdtemp(prefix="hawser-experiment-run-"))
         try:
-            return self._run(policy, tenants, limit_s, settings or {}, later, sample, trace, folder)
+            others = other_processors()
+            with on_processors(others):
+                return self._run(policy, tenants, limit_s, settings or {}, later, sample, trace, folder, bool(others))
         finally:
             shutil.rmtree(folder, ignore_errors=True)
 
@@ -293,9 +317,9 @@ class Stage:
             raise Failure(f"wrong results under {wrong}")
         return {policy: program["slots_per_s"] for policy, program in programs.items()}
 
-    def _run(self, policy, tenants, limit_s, settings, later, sample, trace, folder):
+    def _run(self, policy, tenants, limit_s, settings, later, sample, trace, folder, apart):
         config = folder / "hawserd.toml"
-        config.write_text(self._configuration(policy, tenants, settings))
+        config.write_text(self._configuration(policy, tenants, settings, apart))
         deadline = time.monotonic() + limit_s
         start, until = folder / "start", folder / "until"
         guests, sampler, tracer = [], None, None

@@ -37,7 +37,7 @@ def machine():
     except OSError:
         pass
     return {"processor": model, "cores": os.cpu_count(), "system": f"{platform.system()} {platform.release()}",
-            "load_before": round(os.getloadavg()[0], 2)}
+            "load_before": round(os.getloadavg()[0], 2), "apart": bool(stage.other_processors())}
 
 
 def revision():
@@ -60,7 +60,7 @@ def section(kept):
         lines += [kept["note"], ""]
     lines += [" ".join(f"![{name}](real/{kept['device']}-{name}.svg)" for name in kept["pictures"]), ""]
     machine_text = kept["machine"]
-    lines += [f"{kept['date']}, {kept['revision']}, {machine_text['cores']} cores ({machine_text['processor']}), "
+    lines += [f"{kept['date']}, {kept['revision']}, {machine_text['cores']} cores ({machine_text['processor']}){', one of them the device' if machine_text.get('apart') else ''}, "
               f"load before {machine_text['load_before']}: `docs/experiments/real.py --device {kept['device']} --only {kept['name']}`", ""]
     return lines
 
@@ -75,7 +75,8 @@ def write_page(out):
     out.mkdir(parents=True, exist_ok=True)
     lines = ["# Scheduling experiments on the real server", "",
              "Written by `docs/experiments/real.py`: ordinary programs (`bench/experiments/`), one for each tenant, with a hawserd of their own, over shared memory.",
-             "Workers compute with one thread, so that a core is left to guests and server, as it is beside a GPU. [simulated.md](simulated.md) has the same experiments in virtual time.", ""]
+             "Workers compute with one thread, so that a core is left to guests and server, as it is beside a GPU; where it says so, the thread has a processor of its own, where the kernel puts nothing else. "
+             "[simulated.md](simulated.md) has the same experiments in virtual time.", ""]
     for device in stage.DEVICES:
         mine = [one for one in kept if one["device"] == device]
         if mine:
@@ -94,7 +95,7 @@ def keep(out, device, name, report, quick):
     pictures = list(fields.pop("pictures"))
     text = json.dumps({
         "name": name, "device": device, "note": "With --quick: too short to mean anything." if quick else "",
-        "date": datetime.date.today().isoformat(), "revision": revision(), "machine": keep.machine, "pictures": pictures,
+        "date": datetime.date.today().isoformat(), "revision": revision(), "machine": {**keep.machine, "apart": keep.machine["apart"] and name not in experiments.IN_TURN}, "pictures": pictures,
         "report": fields,
     })
     # Times to a tenth of a microsecond are enough.

@@ -20,7 +20,11 @@ std::atomic<bool> forked{false};
 
 }  // namespace
 
-Driver::Driver(const Settings& from) : settings(from), addresses(from.base, from.range), engine(from.threads - 1) {
+Driver::Driver(const Settings& from)
+    : settings(from),
+      addresses(from.base, from.range),
+      queue([this] { (void)settings.processors.Take(); }),
+      engine(from.threads - 1, [this] { (void)settings.processors.Take(); }) {
   for (int i = 0; i < settings.devices; ++i) {
     auto device = std::make_unique<Device>(i, settings);
     device->default_pool = std::make_shared<Pool>();

@@ -129,6 +129,7 @@ Operation::Clock::time_point Queue::Finished(const OperationPtr& operation) {
 
 void Queue::Thread() {
   ::pthread_setname_np(::pthread_self(), "hawser-soft");
+  if (begin_) begin_();
   Lock lock(mutex_);
   for (;;) {
     if (ready_.empty()) {

@@ -17,6 +17,7 @@
 #include <memory>
 #include <mutex>
 #include <span>
+#include <utility>
 #include <vector>
 
 namespace hawser::soft {
@@ -41,7 +42,8 @@ using OperationPtr = std::shared_ptr<Operation>;
 
 class Queue {
  public:
-  Queue() = default;
+  /// `begin`, which may be empty: what each of its threads does first.
+  explicit Queue(std::function<void()> begin = {}) : begin_(std::move(begin)) {}
 
   /// Adds an operation that runs after all of `after` (null pointers are skipped). An empty `run` is done as soon as
   /// they are.
@@ -78,6 +80,7 @@ class Queue {
   void AwaitDone(const std::function<bool()>& over);
   void Thread();
 
+  const std::function<void()> begin_;
   std::mutex mutex_;
   std::condition_variable ready_changed_;
   std::condition_variable done_changed_;

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
+#include <optional>
 #include <string>
 #include <thread>
 
@@ -74,12 +75,25 @@ void ReadCapability(Settings* settings) {
   settings->capability_minor = minor;
 }
 
+ProcessorSet ReadProcessors() {
+  const char* const text = std::getenv("HAWSER_SOFT_PROCESSORS");
+  if (text == nullptr || *text == '\0') return {};
+  const std::optional<ProcessorSet> set = ProcessorSet::Parse(text);
+  if (set && set->Usable()) return *set;
+  Log(std::string("HAWSER_SOFT_PROCESSORS=") + text +
+      (set ? " are none of this machine's or not for this process" : " is no list of processors such as 2-5,8") +
+      "; the device uses those of its process");
+  return {};
+}
+
 Settings Read() {
   Settings settings;
   settings.devices = static_cast<int>(Number("HAWSER_SOFT_DEVICES", 1, 0, kMostDevices));
   ReadCapability(&settings);
   settings.memory = Number("HAWSER_SOFT_MEMORY", DefaultMemory(), uint64_t{1} << 20, uint64_t{1} << 42);
-  const unsigned processors = std::max(1U, std::thread::hardware_concurrency());
+  settings.processors = ReadProcessors();
+  const unsigned processors = settings.processors.count() != 0 ? settings.processors.count()
+                                                               : std::max(1U, std::thread::hardware_concurrency());
   settings.threads = static_cast<unsigned>(Number("HAWSER_SOFT_THREADS", processors, 1, 1024));
   settings.base = Number("HAWSER_SOFT_BASE", kDefaultBase, uint64_t{1} << 32, uint64_t{1} << 47, 16);
   settings.range = Number("HAWSER_SOFT_RANGE", kDefaultRange, uint64_t{1} << 30, uint64_t{1} << 45);

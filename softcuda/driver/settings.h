@@ -7,6 +7,8 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "softcuda/driver/processor_set.h"
+
 namespace hawser::soft {
 
 struct Settings {
@@ -15,9 +17,10 @@ struct Settings {
   int capability_minor = 0;
   uint64_t memory =
       0;  ///< HAWSER_SOFT_MEMORY, bytes of each device; "512M", "4G". Default: half of RAM, at most 8 GiB.
-  unsigned threads = 0;  ///< HAWSER_SOFT_THREADS: processors that a kernel uses, at least 1. Default: all.
-  uint64_t base = 0;     ///< HAWSER_SOFT_BASE: where device addresses begin, hexadecimal. See address_range.h.
-  uint64_t range = 0;    ///< HAWSER_SOFT_RANGE: bytes of addresses that are reserved.
+  ProcessorSet processors;  ///< HAWSER_SOFT_PROCESSORS, "2-5,8": where its threads run. Default: as the process may.
+  unsigned threads = 0;     ///< HAWSER_SOFT_THREADS: processors that a kernel uses, at least 1. Default: all of those.
+  uint64_t base = 0;        ///< HAWSER_SOFT_BASE: where device addresses begin, hexadecimal. See address_range.h.
+  uint64_t range = 0;       ///< HAWSER_SOFT_RANGE: bytes of addresses that are reserved.
 
   uint32_t capability() const { return static_cast<uint32_t>(10 * capability_major + capability_minor); }
 };

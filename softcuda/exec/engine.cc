@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <condition_variable>
 #include <deque>
+#include <functional>
 #include <list>
 #include <thread>
 
@@ -189,8 +190,13 @@ void Fill(LaunchState* state, const Program& program, const LaunchConfig& config
 
 class Engine::Impl {
  public:
-  explicit Impl(unsigned threads) {
-    for (unsigned i = 0; i < threads; ++i) threads_.emplace_back([this] { Serve(); });
+  Impl(unsigned threads, const std::function<void()>& begin) {
+    for (unsigned i = 0; i < threads; ++i) {
+      threads_.emplace_back([this, begin] {
+        if (begin) begin();
+        Serve();
+      });
+    }
   }
 
   ~Impl() {
@@ -284,7 +290,7 @@ class Engine::Impl {
   std::vector<std::thread> threads_;
 };
 
-Engine::Engine(unsigned threads) : impl_(std::make_unique<Impl>(threads)) {}
+Engine::Engine(unsigned threads, std::function<void()> begin) : impl_(std::make_unique<Impl>(threads, begin)) {}
 Engine::~Engine() = default;
 Outcome Engine::Run(const Program& program, const LaunchConfig& config) { return impl_->Run(program, config); }
 

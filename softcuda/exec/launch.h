@@ -10,6 +10,7 @@
 #include <array>
 #include <atomic>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <span>
 #include <string_view>
@@ -68,8 +69,9 @@ struct LaunchConfig {
 
 class Engine {
  public:
-  /// `threads` help the calling threads of Run; 0 makes Run use its caller alone.
-  explicit Engine(unsigned threads);
+  /// `threads` help the calling threads of Run; 0 makes Run use its caller alone. `begin`, which may be empty: what
+  /// each of them does first.
+  explicit Engine(unsigned threads, std::function<void()> begin = {});
   ~Engine();  ///< No Run may be in progress.
   Engine(const Engine&) = delete;
   Engine& operator=(const Engine&) = delete;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // What happens to a program as a whole: fork(), the end of the process, output of kernels.
+#include <sched.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -44,6 +45,50 @@ TEST_F(SoftProcess, ExitHandlersMayCallAndKernelsMayStillRun) {
   ASSERT_EQ(::waitpid(child, &status, 0), child);
   EXPECT_TRUE(WIFEXITED(status)) << status;
   EXPECT_EQ(WEXITSTATUS(status), 0);
+}
+
+/// The processors that the calling thread may run on.
+cpu_set_t Processors() {
+  cpu_set_t set;
+  CPU_ZERO(&set);
+  EXPECT_EQ(::sched_getaffinity(0, sizeof(set), &set), 0);
+  return set;
+}
+
+TEST_F(SoftProcess, ItsThreadsRunWhereTheEnvironmentSays) {
+  const cpu_set_t all = Processors();
+  int last = CPU_SETSIZE - 1;
+  while (!CPU_ISSET(last, &all)) --last;
+  const pid_t child = ::fork();
+  ASSERT_GE(child, 0);
+  if (child == 0) {
+    ::setenv("HAWSER_SOFT_PROCESSORS", std::to_string(last).c_str(), 1);
+    ::execl("/proc/self/exe", "process_test", "--gtest_also_run_disabled_tests",
+            "--gtest_filter=SoftPlace.DISABLED_OfItsThreads", nullptr);
+    ::_exit(99);
+  }
+  int status = -1;
+  ASSERT_EQ(::waitpid(child, &status, 0), child);
+  EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0) << status;
+}
+
+class SoftPlace : public ContextTest {};
+
+TEST_F(SoftPlace, DISABLED_OfItsThreads) {
+  const cpu_set_t mine = Processors();
+  cpu_set_t device;
+  CPU_ZERO(&device);
+  const auto look = [](void* set) { *static_cast<cpu_set_t*>(set) = Processors(); };
+  ASSERT_CUDA(CUDA_SUCCESS, cuLaunchHostFunc(Stream(), look, &device));
+  ASSERT_CUDA(CUDA_SUCCESS, cuCtxSynchronize());
+  EXPECT_EQ(CPU_COUNT(&device), 1);
+  EXPECT_TRUE(CPU_ISSET(std::atoi(std::getenv("HAWSER_SOFT_PROCESSORS")), &device));
+  // Kernels run there too, whole grids of them, and those who call stay where they are.
+  const CUdeviceptr a = Alloc(4);
+  ASSERT_CUDA(CUDA_SUCCESS, Launch("bump", 1, 1, nullptr, a));
+  EXPECT_EQ(Read(a), 1U);
+  const cpu_set_t after = Processors();
+  EXPECT_TRUE(CPU_EQUAL(&mine, &after));
 }
 
 class SoftExit : public ContextTest {
