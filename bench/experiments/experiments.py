@@ -171,7 +171,8 @@ class _Run:
 def _run_six(bench, label, policy, tenants, repeat, slice_us, report):
     # Who is alone runs whole kernels: somebody with short ones is there before, so that none of the six is.
     before = Tenant("before", {**bench.sizes["short"], "seconds": 0.15})
-    result = bench.run_undisturbed(policy, [*tenants, before], settings={"slice_us": slice_us} if slice_us else None)
+    # A rest, so that a policy that remembers use has forgotten that of the preparations.
+    result = bench.run_undisturbed(policy, [*tenants, before], settings={"slice_us": slice_us} if slice_us else None, rest_s=bench.seconds(4, 0))
     classes, even = {}, {}
     paced = measures.at_even_pace({tenant.name: result.launches(tenant.name) for tenant in tenants}, {tenant.name: tenant.kind for tenant in tenants}, repeat)
     for tenant in tenants:

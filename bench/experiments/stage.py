@@ -277,8 +277,8 @@ class Stage:
         if done.returncode != 0:
             raise Failure(f"hawser {' '.join(words)}: {done.stderr}")
 
-    def run(self, policy, tenants, limit_s=170, settings=None, later=(), sample=True, trace=False):
-        """All tenants begin together; returns when the last has ended. `later`: [(seconds, [word])], what an operator
+    def run(self, policy, tenants, limit_s=170, settings=None, later=(), sample=True, trace=False, rest_s=0):
+        """All tenants begin together, so long after the last has prepared; returns when the last has ended. `later`: [(seconds, [word])], what an operator
         types while they run: hawser word... `sample`: ask the server ten times a second what each has used. `trace`:
         take that from a trace of their kernels, which says when each ran and not only how much. The device has a processor
         of its own, as a GPU is one beside them, where there are two."""
@@ -286,7 +286,7 @@ class Stage:
         try:
             others = other_processors()
             with on_processors(others):
-                return self._run(policy, tenants, limit_s, settings or {}, later, sample, trace, folder, bool(others))
+                return self._run(policy, tenants, limit_s, settings or {}, later, sample, trace, rest_s, folder, bool(others))
         finally:
             shutil.rmtree(folder, ignore_errors=True)
 
@@ -317,7 +317,7 @@ class Stage:
             raise Failure(f"wrong results under {wrong}")
         return {policy: program["slots_per_s"] for policy, program in programs.items()}
 
-    def _run(self, policy, tenants, limit_s, settings, later, sample, trace, folder, apart):
+    def _run(self, policy, tenants, limit_s, settings, later, sample, trace, rest_s, folder, apart):
         config = folder / "hawserd.toml"
         config.write_text(self._configuration(policy, tenants, settings, apart))
         deadline = time.monotonic() + limit_s
@@ -338,6 +338,7 @@ class Stage:
                         # One after the other, so that each prepares alone and nobody owes anything at the start.
                         guests[-1].wait_until("ready", deadline)
                         time.sleep(0.12)
+                    time.sleep(rest_s)
                     if trace:
                         tracer = Tracer(str(self.hawser), server.uri, folder / "trace.json")
                     elif sample:

@@ -5,8 +5,9 @@
  * In each round everybody with work runs one thread group, made so large that it fills a slice (the host sizes it from
  * the measured rate; the paper corrects a thread count by seconds, which either does nothing or oscillates). Whoever
  * has used more than twice what the least has used sits out one round: that repays what kernels took that could not be
- * split. Old use counts less (it is halved after every second of use), and who comes, or comes back after a round,
- * begins with the least of those who are there: otherwise a newcomer would pause everybody.
+ * split. Old use counts less (it is halved every second, also while nobody uses anything: what somebody took before an
+ * idle hour is nobody's loss after it), and who comes, or comes back after a round, begins with the least of those who
+ * are there: otherwise a newcomer would pause everybody.
  *
  * Settings: slice_us (2000; for weight 100). */
 #include "scheduler/policies/settings.h"
@@ -15,8 +16,8 @@ typedef struct split {
   const hawser_host* host;
   uint64_t slice_ns;
   uint64_t round;
-  uint64_t paused;     /* rounds that somebody sat out */
-  uint64_t charged_ns; /* since usage was last halved */
+  uint64_t paused;       /* rounds that somebody sat out */
+  uint64_t halved_at_ns; /* usage, last */
 } split;
 
 typedef struct split_tenant {
@@ -32,6 +33,7 @@ static int split_init(const hawser_host* host, void** state) {
   if (self == NULL) return -1;
   self->host = host;
   self->slice_ns = hawser_setting_us(host, "slice_us", 2000000u);
+  self->halved_at_ns = host->now_ns(host->ctx);
   self->round = 1;
   *state = self;
   return 0;
@@ -49,6 +51,17 @@ static uint64_t split_least(const split* self, const hawser_tenant* except) {
   return least;
 }
 
+static void split_age(split* self) {
+  const hawser_host* host = self->host;
+  const uint64_t now = host->now_ns(host->ctx);
+  const uint64_t times = (now - self->halved_at_ns) / 1000000000u;
+  if (times == 0) return;
+  self->halved_at_ns += times * 1000000000u;
+  for (hawser_tenant* t = host->next_tenant(host->ctx, NULL); t != NULL; t = host->next_tenant(host->ctx, t)) {
+    split_of(self, t)->usage_ns = times < 64 ? split_of(self, t)->usage_ns >> times : 0;
+  }
+}
+
 static int split_tenant_add(void* state, hawser_tenant* t, const hawser_tenant_cfg* cfg) {
   split_of(state, t)->weight = cfg->weight;
   return 0;
@@ -61,6 +74,7 @@ static void split_tenant_cfg(void* state, hawser_tenant* t, const hawser_tenant_
 static void split_runnable(void* state, hawser_tenant* t) {
   split* self = state;
   split_tenant* tenant = split_of(self, t);
+  split_age(self);
   const uint64_t least = split_least(self, t);
   const int was_away = tenant->round + 1 < self->round;
   if (was_away && least != UINT64_MAX && tenant->usage_ns < least) tenant->usage_ns = least;
@@ -68,14 +82,9 @@ static void split_runnable(void* state, hawser_tenant* t) {
 
 static void split_charged(void* state, hawser_tenant* t, uint64_t gpu_ns, uint32_t why) {
   split* self = state;
+  split_age(self);
   if (why & HAWSER_CHARGE_ALONE) return;
   split_of(self, t)->usage_ns += gpu_ns * 100u / split_of(self, t)->weight;
-  self->charged_ns += gpu_ns;
-  if (self->charged_ns < 1000000000u) return;
-  self->charged_ns = 0;
-  for (t = self->host->next_tenant(self->host->ctx, NULL); t != NULL; t = self->host->next_tenant(self->host->ctx, t)) {
-    split_of(self, t)->usage_ns /= 2;
-  }
 }
 
 static int split_select(void* state, hawser_decision* out) {

@@ -33,6 +33,18 @@ class Rounds : public GrantSink {
     scheduler_.Drained(id, now_);
   }
 
+  /// Nobody wants anything for so long; then both do.
+  void Rest(uint64_t ns) {
+    const TenantId first = holder_, second = holder_ == a_ ? b_ : a_;
+    scheduler_.Idle(second, now_);
+    scheduler_.Idle(first, now_);
+    if (holder_ != 0) scheduler_.Drained(first, now_);
+    now_ += ns;
+    order += ' ';
+    scheduler_.Runnable(a_, now_);
+    scheduler_.Runnable(b_, now_);
+  }
+
   void Give(TenantId tenant, const Grant&) override {
     holder_ = tenant;
     order += tenant == a_ || a_ == 0 ? 'a' : 'b';
@@ -59,6 +71,17 @@ TEST(PauseRule, MoreThanTwiceTheLeastSitsOutOneRound) {
   Rounds rounds;
   for (const uint64_t used : {100 * kMs, 210 * kMs, uint64_t{1}, 10 * kMs}) rounds.Used(used);
   EXPECT_EQ(rounds.order, "abaab");  // In the round after it is 210 to 110, and it runs.
+}
+
+TEST(PauseRule, WhatWasUsedLongAgoIsForgiven) {
+  for (const bool long_ago : {false, true}) {
+    Rounds rounds;
+    for (const uint64_t used : {100 * kMs, 250 * kMs, uint64_t{1}}) rounds.Used(used);
+    rounds.Rest((long_ago ? 8'000 : 1) * kMs);
+    for (int i = 0; i < 4; ++i) rounds.Used(1);
+    // A moment later it still sits out until the other has used half as much; after a while both begin anew.
+    EXPECT_EQ(rounds.order.substr(rounds.order.find(' ') + 1), long_ago ? "ababa" : "aaaaa");
+  }
 }
 
 TEST(PauseRule, ANewcomerPausesNobody) {
