@@ -53,7 +53,7 @@ LONG = {
     },
 }
 # A task has this many turns if it is the shortest of its mix. Fewer, and one that ends a turn later than another has waited much longer; more, and the hand-overs
-# (0.2 ms each on two cores: four threads are woken) are what is measured. And a half, so that a machine whose speed varies by some percent does not add a turn.
+# (0.1 to 0.2 ms each on two cores: four threads are woken, and caches are cold) are what is measured. And a half, so that a machine whose speed varies by some percent does not add a turn.
 # `fair` goes by measured time, so its turns are not as equal as `split`'s in work: twice as many, so that one more or less is less.
 TURNS = {"split": 16.5, "fair": 33.5}
 
