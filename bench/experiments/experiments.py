@@ -36,20 +36,21 @@ SIZES = {
 }
 
 
-# What thread-split really measures: 14K takes about half a second. The matrices stay small, so that one fits a core's own cache: with large ones every
-# turn begins by fetching them anew, which has nothing to do with whose turn it is.
+# What thread-split really measures: the shortest task of a mix takes a quarter of a second and more, as the paper's take (its table 2: six of 12K in 5.2 s), so
+# that a turn is many times longer than a hand-over. The matrices stay small, so that one fits a core's own cache: with large ones every turn begins by fetching
+# them anew, which has nothing to do with whose turn it is.
 LONG = {
     "pocl": {
-        "matmul": {f"{k}K": {"work": "matmul", "size": 20 * k, "rounds": 20} for k in (9, 10, 11, 12, 13, 14)},
-        "sobel": {"2560": {"work": "sobel", "size": 960, "rounds": 30}, "8192": {"work": "sobel", "size": 1536, "rounds": 30}},
-        "options": {"5M": {"work": "binomial", "size": 23040}, "10M": {"work": "binomial", "size": 46080},
-                    "20M": {"work": "binomial", "size": 92160}},
+        "matmul": {f"{k}K": {"work": "matmul", "size": 20 * k, "rounds": 40} for k in (9, 10, 11, 12, 13, 14)},
+        "sobel": {"2560": {"work": "sobel", "size": 960, "rounds": 75}, "8192": {"work": "sobel", "size": 1536, "rounds": 75}},
+        "options": {"5M": {"work": "binomial", "size": 32256}, "10M": {"work": "binomial", "size": 64512},
+                    "20M": {"work": "binomial", "size": 129024}},
     },
     "soft": {
-        "matmul": {f"{k}K": {"work": "matmul", "size": 8 * k, "rounds": 100} for k in (9, 10, 11, 12, 13, 14)},
-        "sobel": {"2560": {"work": "sobel", "size": 96, "rounds": 600}, "8192": {"work": "sobel", "size": 192, "rounds": 600}},
-        "options": {"5M": {"work": "binomial", "size": 3840}, "10M": {"work": "binomial", "size": 7680},
-                    "20M": {"work": "binomial", "size": 15360}},
+        "matmul": {f"{k}K": {"work": "matmul", "size": 8 * k, "rounds": 300} for k in (9, 10, 11, 12, 13, 14)},
+        "sobel": {"2560": {"work": "sobel", "size": 96, "rounds": 2000}, "8192": {"work": "sobel", "size": 192, "rounds": 2000}},
+        "options": {"5M": {"work": "binomial", "size": 11520}, "10M": {"work": "binomial", "size": 23040},
+                    "20M": {"work": "binomial", "size": 46080}},
     },
 }
 # A task has this many turns if it is the shortest of its mix. Fewer, and one that ends a turn later than another has waited much longer; more, and the hand-overs
