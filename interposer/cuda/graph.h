@@ -36,6 +36,7 @@ struct CUgraphNode_st final : hawser::cu::Object {
   CUevent event = nullptr;
   CUDA_MEM_ALLOC_NODE_PARAMS allocation{};
   std::vector<CUmemAccessDesc> access;  ///< To which allocation's pointer points.
+  std::vector<CUstreamBatchMemOpParams> batch;
 };
 
 struct CUgraph_st final : hawser::cu::Object {

@@ -47,6 +47,10 @@ CUDA_MEMSET_NODE_PARAMS Memset(const CUgraphNodeParams& from) {
   return memset;
 }
 
+CUDA_BATCH_MEM_OP_NODE_PARAMS Batch(const CUgraphNodeParams& params) {
+  return {params.memOp.ctx, params.memOp.count, params.memOp.paramArray, params.memOp.flags};
+}
+
 CUDA_HOST_NODE_PARAMS Host(const CUgraphNodeParams& from) {
   CUDA_HOST_NODE_PARAMS host{};
   host.fn = from.host.fn;
@@ -144,6 +148,10 @@ CUresult CUDAAPI cuGraphAddNode_v2(CUgraphNode* node, CUgraph graph, const CUgra
     }
     case CU_GRAPH_NODE_TYPE_CONDITIONAL:
       return AddConditionalNode(node, graph, dependencies, count, &params->conditional);
+    case CU_GRAPH_NODE_TYPE_BATCH_MEM_OP: {
+      const CUDA_BATCH_MEM_OP_NODE_PARAMS batch = Batch(*params);
+      return cuGraphAddBatchMemOpNode(node, graph, dependencies, count, &batch);
+    }
     default:
       return CUDA_ERROR_NOT_SUPPORTED;
   }
@@ -175,6 +183,10 @@ CUresult CUDAAPI cuGraphNodeSetParams(CUgraphNode node, CUgraphNodeParams* param
       return cuGraphEventWaitNodeSetEvent(node, params->eventWait.event);
     case CU_GRAPH_NODE_TYPE_EVENT_RECORD:
       return cuGraphEventRecordNodeSetEvent(node, params->eventRecord.event);
+    case CU_GRAPH_NODE_TYPE_BATCH_MEM_OP: {
+      const CUDA_BATCH_MEM_OP_NODE_PARAMS batch = Batch(*params);
+      return cuGraphBatchMemOpNodeSetParams(node, &batch);
+    }
     default:
       return CUDA_ERROR_NOT_SUPPORTED;
   }
@@ -203,6 +215,10 @@ CUresult CUDAAPI cuGraphExecNodeSetParams(CUgraphExec exec, CUgraphNode node, CU
       return cuGraphExecEventWaitNodeSetEvent(exec, node, params->eventWait.event);
     case CU_GRAPH_NODE_TYPE_EVENT_RECORD:
       return cuGraphExecEventRecordNodeSetEvent(exec, node, params->eventRecord.event);
+    case CU_GRAPH_NODE_TYPE_BATCH_MEM_OP: {
+      const CUDA_BATCH_MEM_OP_NODE_PARAMS batch = Batch(*params);
+      return cuGraphExecBatchMemOpNodeSetParams(exec, node, &batch);
+    }
     default:
       return CUDA_ERROR_NOT_SUPPORTED;
   }

@@ -4,7 +4,7 @@
 
 #include "interposer/cuda/entry.h"
 #include "interposer/cuda/host_functions.h"
-#include "interposer/cuda/node_parameters.h"
+#include "interposer/cuda/node_commands.h"
 
 using namespace hawser;      // NOLINT(google-build-using-namespace): entry points live outside of namespaces.
 using namespace hawser::cu;  // NOLINT(google-build-using-namespace)
@@ -12,94 +12,6 @@ using namespace hawser::cu;  // NOLINT(google-build-using-namespace)
 namespace {
 
 wire::ArrayView<wire::Id> View(const std::vector<wire::Id>& ids) { return {ids.data(), ids.size()}; }
-
-/// Keeps what the getters answer.
-void Remember(CUgraphNode node, const NodeMessage& message) {
-  node->own = true;
-  node->copy = message.copy;
-  node->event = message.event;
-  if (message.function == nullptr) return;
-  node->kernel = message.kernel;
-  node->kernel_bytes.assign(message.packed.bytes().begin(), message.packed.bytes().end());
-  node->kernel_pointers.clear();
-  for (size_t i = 0; i < message.function->offsets.size(); ++i) {
-    const size_t end = size_t{message.function->offsets[i]} + message.function->sizes[i];
-    if (end > node->kernel_bytes.size()) break;
-    node->kernel_pointers.push_back(node->kernel_bytes.data() + message.function->offsets[i]);
-  }
-  node->kernel.kernelParams = node->kernel_pointers.data();
-  node->kernel.extra = nullptr;
-}
-
-/// Takes the copy's stand-in over into the graph.
-void Adopt(CUgraphNode node, NodeMessage& message) {
-  Remember(node, message);
-  std::lock_guard lock(node->graph->mutex);
-  std::erase(node->graph->host_copies, node->host_copy);
-  node->host_copy = message.host_copy;
-  if (node->host_copy != nullptr) node->graph->host_copies.push_back(node->host_copy);
-  if (message.parameters.callback != 0) node->callback = message.parameters.callback;
-}
-
-/// Nodes that a new one of the graph can depend on: its own, each once.
-bool CanDependOn(CUgraph graph, const CUgraphNode* nodes, size_t count) {
-  std::vector<CUgraphNode> sorted(nodes, nodes + count);
-  std::sort(sorted.begin(), sorted.end());
-  return std::adjacent_find(sorted.begin(), sorted.end()) == sorted.end() &&
-         std::all_of(sorted.begin(), sorted.end(), [graph](CUgraphNode node) { return node->graph == graph; });
-}
-
-template <typename Message>
-Message About(CUgraphNode node, CUgraph graph, const std::vector<wire::Id>& dependencies, const NodeMessage& from) {
-  Message message;
-  message.node = node->id;
-  message.graph = graph->id;
-  message.dependencies = View(dependencies);
-  message.parameters = from.parameters;
-  return message;
-}
-
-/// Waits only if the driver could have something against it.
-CUresult Add(CUgraphNode* result, CUgraph graph, const CUgraphNode* dependencies, size_t count, NodeMessage& from) {
-  if (const CUresult error = CheckGraph(graph); error != CUDA_SUCCESS) return error;
-  if (result == nullptr) return CUDA_ERROR_INVALID_VALUE;
-  std::vector<wire::Id> ids;
-  if (const CUresult error = NodeIds(dependencies, count, &ids); error != CUDA_SUCCESS) return error;
-  CUgraphNode node = NewNode(graph, static_cast<CUgraphNodeType>(from.parameters.kind));
-  guest::Session* const session = Client::Get().session();
-  // Not everything may stand in a body of a conditional node.
-  const bool sure = from.sure && !graph->is_child && CanDependOn(graph, dependencies, count);
-  const CUresult error = sure ? FromWire(session->Send(About<cuda::PlaceNode>(node, graph, ids, from)))
-                              : AskStatus(session, About<cuda::AddNode>(node, graph, ids, from));
-  if (error != CUDA_SUCCESS) {
-    ForgetNode(node);
-    return error;
-  }
-  Adopt(node, from);
-  *result = node;
-  return CUDA_SUCCESS;
-}
-
-/// `exec` null: in the graph; else in the executable graph alone.
-CUresult Set(CUgraphNode node, CUgraphExec exec, NodeMessage& from) {
-  if (const CUresult error = CheckNode(node); error != CUDA_SUCCESS) return error;
-  cuda::SetNode message;
-  message.node = node->id;
-  if (exec != nullptr) {
-    if (const CUresult error = CheckObject(exec, Kind::kGraphExec); error != CUDA_SUCCESS) return error;
-    message.exec = exec->id;
-  }
-  message.parameters = from.parameters;
-  if (const CUresult error = AskStatus(Client::Get().session(), message); error != CUDA_SUCCESS) return error;
-  if (exec == nullptr) {
-    Adopt(node, from);
-  } else {
-    std::lock_guard lock(exec->mutex);
-    std::erase(exec->host_copies, node->host_copy);
-    if (from.host_copy != nullptr) exec->host_copies.push_back(from.host_copy);
-  }
-  return CUDA_SUCCESS;
-}
 
 CUresult EventNode(CUgraphNodeType type, CUevent event, NodeMessage* to) {
   if (const CUresult error = CheckObject(event, Kind::kEvent); error != CUDA_SUCCESS) return error;
@@ -205,7 +117,7 @@ CUresult CUDAAPI cuGraphAddKernelNode_v2(CUgraphNode* node, CUgraph graph, const
   if (params == nullptr) return CUDA_ERROR_INVALID_VALUE;
   NodeMessage message;
   const CUresult error = KernelNode(*params, &message);
-  return error != CUDA_SUCCESS ? error : Add(node, graph, dependencies, count, message);
+  return error != CUDA_SUCCESS ? error : AddNode(node, graph, dependencies, count, message);
 }
 
 CUresult CUDAAPI cuGraphAddKernelNode(CUgraphNode* node, CUgraph graph, const CUgraphNode* dependencies, size_t count,
@@ -220,7 +132,7 @@ CUresult CUDAAPI cuGraphAddMemcpyNode(CUgraphNode* node, CUgraph graph, const CU
   if (params == nullptr) return CUDA_ERROR_INVALID_VALUE;
   NodeMessage message;
   const CUresult error = CopyNode(*params, context, &message);
-  return error != CUDA_SUCCESS ? error : Add(node, graph, dependencies, count, message);
+  return error != CUDA_SUCCESS ? error : AddNode(node, graph, dependencies, count, message);
 }
 
 CUresult CUDAAPI cuGraphAddMemsetNode(CUgraphNode* node, CUgraph graph, const CUgraphNode* dependencies, size_t count,
@@ -228,7 +140,7 @@ CUresult CUDAAPI cuGraphAddMemsetNode(CUgraphNode* node, CUgraph graph, const CU
   if (params == nullptr) return CUDA_ERROR_INVALID_VALUE;
   NodeMessage message;
   const CUresult error = MemsetNode(*params, context, &message);
-  return error != CUDA_SUCCESS ? error : Add(node, graph, dependencies, count, message);
+  return error != CUDA_SUCCESS ? error : AddNode(node, graph, dependencies, count, message);
 }
 
 CUresult CUDAAPI cuGraphAddHostNode(CUgraphNode* node, CUgraph graph, const CUgraphNode* dependencies, size_t count,
@@ -238,7 +150,7 @@ CUresult CUDAAPI cuGraphAddHostNode(CUgraphNode* node, CUgraph graph, const CUgr
   NodeMessage message;
   CUresult error = HostNode(*params, &message);
   if (error != CUDA_SUCCESS) return error;
-  error = Add(node, graph, dependencies, count, message);
+  error = AddNode(node, graph, dependencies, count, message);
   if (error == CUDA_SUCCESS) {
     (*node)->host = *params;
   } else {
@@ -253,7 +165,7 @@ CUresult CUDAAPI cuGraphAddChildGraphNode(CUgraphNode* node, CUgraph graph, cons
   NodeMessage message;
   message.parameters.kind = CU_GRAPH_NODE_TYPE_GRAPH;
   message.parameters.graph = child->id;
-  if (const CUresult error = Add(node, graph, dependencies, count, message); error != CUDA_SUCCESS) return error;
+  if (const CUresult error = AddNode(node, graph, dependencies, count, message); error != CUDA_SUCCESS) return error;
   HostCopies copies;
   {
     std::lock_guard lock(child->mutex);
@@ -268,7 +180,7 @@ CUresult CUDAAPI cuGraphAddEmptyNode(CUgraphNode* node, CUgraph graph, const CUg
   NodeMessage message;
   message.parameters.kind = CU_GRAPH_NODE_TYPE_EMPTY;
   message.sure = true;
-  return Add(node, graph, dependencies, count, message);
+  return AddNode(node, graph, dependencies, count, message);
 }
 
 CUresult CUDAAPI cuGraphAddEventRecordNode(CUgraphNode* node, CUgraph graph, const CUgraphNode* dependencies,
@@ -276,7 +188,7 @@ CUresult CUDAAPI cuGraphAddEventRecordNode(CUgraphNode* node, CUgraph graph, con
   if (const CUresult error = CheckGraph(graph); error != CUDA_SUCCESS) return error;
   NodeMessage message;
   const CUresult error = EventNode(CU_GRAPH_NODE_TYPE_EVENT_RECORD, event, &message);
-  return error != CUDA_SUCCESS ? error : Add(node, graph, dependencies, count, message);
+  return error != CUDA_SUCCESS ? error : AddNode(node, graph, dependencies, count, message);
 }
 
 CUresult CUDAAPI cuGraphAddEventWaitNode(CUgraphNode* node, CUgraph graph, const CUgraphNode* dependencies,
@@ -284,7 +196,7 @@ CUresult CUDAAPI cuGraphAddEventWaitNode(CUgraphNode* node, CUgraph graph, const
   if (const CUresult error = CheckGraph(graph); error != CUDA_SUCCESS) return error;
   NodeMessage message;
   const CUresult error = EventNode(CU_GRAPH_NODE_TYPE_WAIT_EVENT, event, &message);
-  return error != CUDA_SUCCESS ? error : Add(node, graph, dependencies, count, message);
+  return error != CUDA_SUCCESS ? error : AddNode(node, graph, dependencies, count, message);
 }
 
 CUresult CUDAAPI cuGraphAddMemFreeNode(CUgraphNode* node, CUgraph graph, const CUgraphNode* dependencies, size_t count,
@@ -292,7 +204,7 @@ CUresult CUDAAPI cuGraphAddMemFreeNode(CUgraphNode* node, CUgraph graph, const C
   NodeMessage message;
   message.parameters.kind = CU_GRAPH_NODE_TYPE_MEM_FREE;
   message.parameters.address = address;
-  return Add(node, graph, dependencies, count, message);
+  return AddNode(node, graph, dependencies, count, message);
 }
 
 CUresult CUDAAPI cuGraphAddMemAllocNode(CUgraphNode* result, CUgraph graph, const CUgraphNode* dependencies,
@@ -342,7 +254,7 @@ CUresult CUDAAPI cuGraphKernelNodeSetParams_v2(CUgraphNode node, const CUDA_KERN
   if (params == nullptr) return CUDA_ERROR_INVALID_VALUE;
   NodeMessage message;
   const CUresult error = KernelNode(*params, &message);
-  return error != CUDA_SUCCESS ? error : Set(node, nullptr, message);
+  return error != CUDA_SUCCESS ? error : SetNode(node, nullptr, message);
 }
 
 CUresult CUDAAPI cuGraphKernelNodeSetParams(CUgraphNode node, const CUDA_KERNEL_NODE_PARAMS_v1* params) {
@@ -356,7 +268,7 @@ CUresult CUDAAPI cuGraphExecKernelNodeSetParams_v2(CUgraphExec exec, CUgraphNode
   if (params == nullptr || exec == nullptr) return CUDA_ERROR_INVALID_VALUE;
   NodeMessage message;
   const CUresult error = KernelNode(*params, &message);
-  return error != CUDA_SUCCESS ? error : Set(node, exec, message);
+  return error != CUDA_SUCCESS ? error : SetNode(node, exec, message);
 }
 
 CUresult CUDAAPI cuGraphExecKernelNodeSetParams(CUgraphExec exec, CUgraphNode node,
@@ -370,7 +282,7 @@ CUresult CUDAAPI cuGraphMemcpyNodeSetParams(CUgraphNode node, const CUDA_MEMCPY3
   if (params == nullptr) return CUDA_ERROR_INVALID_VALUE;
   NodeMessage message;
   const CUresult error = CopyNode(*params, nullptr, &message);
-  return error != CUDA_SUCCESS ? error : Set(node, nullptr, message);
+  return error != CUDA_SUCCESS ? error : SetNode(node, nullptr, message);
 }
 
 CUresult CUDAAPI cuGraphExecMemcpyNodeSetParams(CUgraphExec exec, CUgraphNode node, const CUDA_MEMCPY3D* params,
@@ -378,14 +290,14 @@ CUresult CUDAAPI cuGraphExecMemcpyNodeSetParams(CUgraphExec exec, CUgraphNode no
   if (params == nullptr || exec == nullptr) return CUDA_ERROR_INVALID_VALUE;
   NodeMessage message;
   const CUresult error = CopyNode(*params, context, &message);
-  return error != CUDA_SUCCESS ? error : Set(node, exec, message);
+  return error != CUDA_SUCCESS ? error : SetNode(node, exec, message);
 }
 
 CUresult CUDAAPI cuGraphMemsetNodeSetParams(CUgraphNode node, const CUDA_MEMSET_NODE_PARAMS* params) {
   if (params == nullptr) return CUDA_ERROR_INVALID_VALUE;
   NodeMessage message;
   const CUresult error = MemsetNode(*params, nullptr, &message);
-  return error != CUDA_SUCCESS ? error : Set(node, nullptr, message);
+  return error != CUDA_SUCCESS ? error : SetNode(node, nullptr, message);
 }
 
 CUresult CUDAAPI cuGraphExecMemsetNodeSetParams(CUgraphExec exec, CUgraphNode node,
@@ -393,7 +305,7 @@ CUresult CUDAAPI cuGraphExecMemsetNodeSetParams(CUgraphExec exec, CUgraphNode no
   if (params == nullptr || exec == nullptr) return CUDA_ERROR_INVALID_VALUE;
   NodeMessage message;
   const CUresult error = MemsetNode(*params, context, &message);
-  return error != CUDA_SUCCESS ? error : Set(node, exec, message);
+  return error != CUDA_SUCCESS ? error : SetNode(node, exec, message);
 }
 
 CUresult CUDAAPI cuGraphHostNodeSetParams(CUgraphNode node, const CUDA_HOST_NODE_PARAMS* params) {
@@ -401,7 +313,7 @@ CUresult CUDAAPI cuGraphHostNodeSetParams(CUgraphNode node, const CUDA_HOST_NODE
   if (const CUresult error = CheckNode(node); error != CUDA_SUCCESS) return error;
   NodeMessage message;
   if (const CUresult error = HostNode(*params, &message); error != CUDA_SUCCESS) return error;
-  const CUresult error = Set(node, nullptr, message);
+  const CUresult error = SetNode(node, nullptr, message);
   if (error == CUDA_SUCCESS) node->host = *params;
   return error;
 }
@@ -411,21 +323,21 @@ CUresult CUDAAPI cuGraphExecHostNodeSetParams(CUgraphExec exec, CUgraphNode node
   if (const CUresult error = CheckNode(node); error != CUDA_SUCCESS) return error;
   NodeMessage message;
   const CUresult error = HostNode(*params, &message);
-  return error != CUDA_SUCCESS ? error : Set(node, exec, message);
+  return error != CUDA_SUCCESS ? error : SetNode(node, exec, message);
 }
 
 CUresult CUDAAPI cuGraphEventRecordNodeSetEvent(CUgraphNode node, CUevent event) {
   if (const CUresult error = CheckNode(node); error != CUDA_SUCCESS) return error;
   NodeMessage message;
   const CUresult error = EventNode(CU_GRAPH_NODE_TYPE_EVENT_RECORD, event, &message);
-  return error != CUDA_SUCCESS ? error : Set(node, nullptr, message);
+  return error != CUDA_SUCCESS ? error : SetNode(node, nullptr, message);
 }
 
 CUresult CUDAAPI cuGraphEventWaitNodeSetEvent(CUgraphNode node, CUevent event) {
   if (const CUresult error = CheckNode(node); error != CUDA_SUCCESS) return error;
   NodeMessage message;
   const CUresult error = EventNode(CU_GRAPH_NODE_TYPE_WAIT_EVENT, event, &message);
-  return error != CUDA_SUCCESS ? error : Set(node, nullptr, message);
+  return error != CUDA_SUCCESS ? error : SetNode(node, nullptr, message);
 }
 
 CUresult CUDAAPI cuGraphExecEventRecordNodeSetEvent(CUgraphExec exec, CUgraphNode node, CUevent event) {
@@ -433,7 +345,7 @@ CUresult CUDAAPI cuGraphExecEventRecordNodeSetEvent(CUgraphExec exec, CUgraphNod
   if (exec == nullptr) return CUDA_ERROR_INVALID_VALUE;
   NodeMessage message;
   const CUresult error = EventNode(CU_GRAPH_NODE_TYPE_EVENT_RECORD, event, &message);
-  return error != CUDA_SUCCESS ? error : Set(node, exec, message);
+  return error != CUDA_SUCCESS ? error : SetNode(node, exec, message);
 }
 
 CUresult CUDAAPI cuGraphExecEventWaitNodeSetEvent(CUgraphExec exec, CUgraphNode node, CUevent event) {
@@ -441,7 +353,7 @@ CUresult CUDAAPI cuGraphExecEventWaitNodeSetEvent(CUgraphExec exec, CUgraphNode 
   if (exec == nullptr) return CUDA_ERROR_INVALID_VALUE;
   NodeMessage message;
   const CUresult error = EventNode(CU_GRAPH_NODE_TYPE_WAIT_EVENT, event, &message);
-  return error != CUDA_SUCCESS ? error : Set(node, exec, message);
+  return error != CUDA_SUCCESS ? error : SetNode(node, exec, message);
 }
 
 CUresult CUDAAPI cuGraphExecChildGraphNodeSetParams(CUgraphExec exec, CUgraphNode node, CUgraph child) {
@@ -451,7 +363,7 @@ CUresult CUDAAPI cuGraphExecChildGraphNodeSetParams(CUgraphExec exec, CUgraphNod
   NodeMessage message;
   message.parameters.kind = CU_GRAPH_NODE_TYPE_GRAPH;
   message.parameters.graph = child->id;
-  return Set(node, exec, message);
+  return SetNode(node, exec, message);
 }
 
 CUresult CUDAAPI cuGraphNodeSetEnabled(CUgraphExec exec, CUgraphNode node, unsigned int enabled) {

@@ -4,6 +4,7 @@
 #include "interposer/cuda/host_functions.h"
 #include "interposer/cuda/host_mirror.h"
 #include "interposer/cuda/module.h"
+#include "interposer/cuda/stream_values.h"
 
 namespace hawser::cu {
 namespace {
@@ -119,6 +120,20 @@ CUresult MemsetNode(const CUDA_MEMSET_NODE_PARAMS& from, CUcontext handle, NodeM
   const bool fits = from.elementSize == 4 || from.value >> (8 * from.elementSize) == 0;
   to->sure = aligned && fits && !__builtin_mul_overflow(from.width, uint64_t{from.elementSize}, &bytes) &&
              IsKnown(from.dst, bytes, from.height, 1, from.pitch, from.height);
+  return CUDA_SUCCESS;
+}
+
+CUresult BatchNode(const CUDA_BATCH_MEM_OP_NODE_PARAMS& from, NodeMessage* to) {
+  CUctx_st* context = nullptr;
+  if (const CUresult error = ContextOf(from.ctx, &context); error != CUDA_SUCCESS) return error;
+  if (from.flags != 0) return CUDA_ERROR_INVALID_VALUE;
+  if (const CUresult error = ToWire(from.paramArray, from.count, &to->values); error != CUDA_SUCCESS) return error;
+  // Barriers and flushes alone are nothing that crosses the wire.
+  if (to->values.empty()) return CUDA_ERROR_NOT_SUPPORTED;
+  to->batch.assign(from.paramArray, from.paramArray + from.count);
+  to->parameters.kind = CU_GRAPH_NODE_TYPE_BATCH_MEM_OP;
+  to->parameters.context = context->id;
+  to->parameters.values = wire::ListView<cuda::StreamValue>(std::span<const cuda::StreamValue>(to->values));
   return CUDA_SUCCESS;
 }
 

@@ -16,16 +16,20 @@ struct NodeMessage {
   bool sure = false;
   ParameterBlock packed;
   std::shared_ptr<HostCopy> host_copy;  ///< A copy with pageable memory.
+  std::vector<cuda::StreamValue> values;
   // As it was given, for the getters.
   CUDA_KERNEL_NODE_PARAMS kernel{};
   const FunctionBase* function = nullptr;
   CUDA_MEMCPY3D copy{};
   CUevent event = nullptr;
+  std::vector<CUstreamBatchMemOpParams> batch;
 };
 
 CUresult KernelNode(const CUDA_KERNEL_NODE_PARAMS& from, NodeMessage* to);
 CUresult CopyNode(const CUDA_MEMCPY3D& from, CUcontext context, NodeMessage* to);
 CUresult MemsetNode(const CUDA_MEMSET_NODE_PARAMS& from, CUcontext context, NodeMessage* to);
+/// Waits for and writes of values in memory, one after the other.
+CUresult BatchNode(const CUDA_BATCH_MEM_OP_NODE_PARAMS& from, NodeMessage* to);
 /// Registers the function; the name goes into `callback`.
 CUresult HostNode(const CUDA_HOST_NODE_PARAMS& from, NodeMessage* to);
 

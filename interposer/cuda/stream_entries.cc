@@ -4,6 +4,7 @@
 #include "interposer/cuda/entry.h"
 #include "interposer/cuda/host_functions.h"
 #include "interposer/cuda/mirror.h"
+#include "interposer/cuda/stream_values.h"
 
 using namespace hawser;      // NOLINT(google-build-using-namespace): entry points live outside of namespaces.
 using namespace hawser::cu;  // NOLINT(google-build-using-namespace)
@@ -211,37 +212,11 @@ CUresult CUDAAPI cuStreamWriteValue64(CUstream stream, CUdeviceptr addr, cuuint6
 
 CUresult CUDAAPI cuStreamBatchMemOp_v2(CUstream handle, unsigned int count, CUstreamBatchMemOpParams* operations,
                                        unsigned int flags) {
-  if (operations == nullptr || count == 0 || count > 256 || flags != 0) return CUDA_ERROR_INVALID_VALUE;
+  if (flags != 0) return CUDA_ERROR_INVALID_VALUE;
+  std::vector<cuda::StreamValue> values;
+  if (const CUresult error = ToWire(operations, count, &values); error != CUDA_SUCCESS) return error;
   StreamCommand command;
   if (const CUresult error = command.Begin(handle); error != CUDA_SUCCESS) return error;
-  std::vector<cuda::StreamValue> values;
-  for (unsigned i = 0; i < count; ++i) {
-    const CUstreamBatchMemOpParams& from = operations[i];
-    cuda::StreamValue value;
-    switch (from.operation) {
-      case CU_STREAM_MEM_OP_WAIT_VALUE_32:
-      case CU_STREAM_MEM_OP_WAIT_VALUE_64:
-        value.wait = 1;
-        value.wide = from.operation == CU_STREAM_MEM_OP_WAIT_VALUE_64 ? 1 : 0;
-        value.address = from.waitValue.address;
-        value.value = value.wide != 0 ? from.waitValue.value64 : from.waitValue.value;
-        value.flags = from.waitValue.flags;
-        break;
-      case CU_STREAM_MEM_OP_WRITE_VALUE_32:
-      case CU_STREAM_MEM_OP_WRITE_VALUE_64:
-        value.wide = from.operation == CU_STREAM_MEM_OP_WRITE_VALUE_64 ? 1 : 0;
-        value.address = from.writeValue.address;
-        value.value = value.wide != 0 ? from.writeValue.value64 : from.writeValue.value;
-        value.flags = from.writeValue.flags;
-        break;
-      case CU_STREAM_MEM_OP_FLUSH_REMOTE_WRITES:
-      case CU_STREAM_MEM_OP_BARRIER:
-        continue;  // Commands of one stream are in order anyway.
-      default:
-        return CUDA_ERROR_INVALID_VALUE;
-    }
-    values.push_back(value);
-  }
   if (values.empty()) return CUDA_SUCCESS;
   cuda::EnqueueStreamValues message;
   message.values = wire::ListView<cuda::StreamValue>(std::span<const cuda::StreamValue>(values));

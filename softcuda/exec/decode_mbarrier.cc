@@ -9,6 +9,7 @@
 #include <cstring>
 
 #include "softcuda/exec/decoder.h"
+#include "softcuda/exec/mbarrier.h"
 #include "softcuda/exec/warp.h"
 
 namespace hawser::exec {
@@ -121,7 +122,7 @@ void MbarrierHandler(Warp& w, const Insn& i, uint32_t mask) {
   if (i.op == kTestWait && i.p != kNoSlot) w.Pred(i.p) = (w.Pred(i.p) & ~mask) | done;
 }
 
-/// a: destination, b: source, c: size; e: the barrier object when sub is 1. op 1: from shared to global.
+/// a: destination, b: source, c: size; e and r: the barrier object when sub is 1. op 1: from shared to global.
 void BulkCopy(Warp& w, const Insn& i, uint32_t mask) {
   for (; mask != 0; mask &= mask - 1) {
     const auto lane = static_cast<uint32_t>(std::countr_zero(mask));
@@ -155,20 +156,25 @@ void BulkCopy(Warp& w, const Insn& i, uint32_t mask) {
       }
       std::memmove(target, source, size);
     }
-    if (i.sub != 1) continue;
-    char* place = w.Resolve(i, Space::kShared, w.Read(i.e, i.wd, lane), 8, true, lane);
-    if (place == nullptr) return;
-    uint64_t word = 0;
-    std::memcpy(&word, place, 8);
-    State state = State::From(word);
-    state.tx -= size;
-    state.Complete();
-    word = state.Word();
-    std::memcpy(place, &word, 8);
+    if (i.sub == 1 && !CompleteTransaction(w, i, lane, size)) return;
   }
 }
 
 }  // namespace
+
+bool CompleteTransaction(Warp& w, const Insn& i, uint32_t lane, uint32_t bytes) {
+  const auto offset = static_cast<uint64_t>(int64_t{static_cast<int32_t>(i.r)});
+  char* place = w.Resolve(i, Space::kShared, w.ReadAddress(i.e, i.wd, lane, offset), 8, true, lane);
+  if (place == nullptr) return false;
+  uint64_t word = 0;
+  std::memcpy(&word, place, 8);
+  State state = State::From(word);
+  state.tx -= bytes;
+  state.Complete();
+  word = state.Word();
+  std::memcpy(place, &word, 8);
+  return true;
+}
 
 bool FunctionDecoder::Mbarrier(const OpText& op) {
   Insn insn = NewInsn();
@@ -246,14 +252,26 @@ bool FunctionDecoder::Mbarrier(const OpText& op) {
   return true;
 }
 
+bool FunctionDecoder::BarrierObject(const ptx::Operand& o, Insn* insn) {
+  Insn object = NewInsn();
+  if (!Address(o, Space::kShared, &object)) return false;
+  if (object.imm + 0x80000000 > 0xffffffff) return Fail("the offset of the barrier's address");
+  insn->e = object.a;
+  insn->wd = object.wa;
+  insn->r = static_cast<uint32_t>(object.imm);
+  insn->sub = 1;
+  return true;
+}
+
 bool FunctionDecoder::BulkCopyOp(const OpText& op) {
-  if (op.Has("tensor") || op.Has("prefetch") || op.Has("reduce")) return Fail("this form of bulk copy");
+  if (op.Has("prefetch")) return true;  // There is no cache to fill.
+  if (op.Has("reduce")) return Fail("this form of bulk copy");
+  if (op.Has("tensor")) return TensorCopyOp(op);
   const bool to_global = op.modifier(2) == "global";
   const bool with_barrier = !to_global;
   if (!Need(with_barrier ? 4 : 3, 5)) return false;
   Insn insn = NewInsn();
   Insn from = NewInsn();
-  Insn object = NewInsn();
   insn.fn = BulkCopy;
   insn.op = to_global ? 1 : 0;
   if (!Address(operand(0), Space::kGlobal, &insn) || !Address(operand(1), Space::kGlobal, &from)) return false;
@@ -263,13 +281,7 @@ bool FunctionDecoder::BulkCopyOp(const OpText& op) {
   insn.target = static_cast<uint32_t>(from.imm);
   if (from.imm > 0x7fffffff) return Fail("the source's offset");
   insn.site = image_->sites++;
-  if (with_barrier) {
-    if (!Address(operand(3), Space::kShared, &object)) return false;
-    if (object.imm != 0) return Fail("an offset of the barrier's address");
-    insn.e = object.a;
-    insn.wd = object.wa;
-    insn.sub = 1;
-  }
+  if (with_barrier && !BarrierObject(operand(3), &insn)) return false;
   Emit(insn);
   return true;
 }

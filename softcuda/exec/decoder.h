@@ -149,6 +149,9 @@ class FunctionDecoder {
   bool CpAsync(const OpText& op);
   bool Mbarrier(const OpText& op);
   bool BulkCopyOp(const OpText& op);
+  bool TensorCopyOp(const OpText& op);
+  /// The mbarrier object that a bulk copy completes: e, wd, r; sub becomes 1 (mbarrier.h).
+  bool BarrierObject(const ptx::Operand& o, Insn* insn);
   bool StackOp(const OpText& op);
   bool Bra(const OpText& op);
   bool Brx(const OpText& op);

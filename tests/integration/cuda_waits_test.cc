@@ -3,6 +3,7 @@
 #include <cuda.h>
 #include <gtest/gtest.h>
 
+#include <array>
 #include <cstdlib>
 #include <string>
 #include <vector>
@@ -111,6 +112,25 @@ TEST_F(CudaWaits, DISABLED_Settings) {
 }
 
 TEST(CudaWaitsTest, SettingsAreAskedForOnce) { EXPECT_EQ(WaitsOfRounds("CudaWaits.DISABLED_Settings", kSteps), 0); }
+
+/// Tensor maps, of which programs make the same ones before launch after launch.
+TEST_F(CudaWaits, DISABLED_TensorMaps) {
+  for (int round = 0; round < WantedRounds(); ++round) {
+    for (cuuint64_t width = 32; width <= 128; width += 32) {
+      const std::array<cuuint64_t, 2> size{width, 2};
+      const cuuint64_t stride = 4 * width;
+      const std::array<cuuint32_t, 2> box{32, 2};
+      const std::array<cuuint32_t, 2> steps{1, 1};
+      CUtensorMap map{};
+      HAWSER_CU(cuTensorMapEncodeTiled(&map, CU_TENSOR_MAP_DATA_TYPE_UINT32, 2, reinterpret_cast<void*>(memory_),
+                                       size.data(), &stride, box.data(), steps.data(), CU_TENSOR_MAP_INTERLEAVE_NONE,
+                                       CU_TENSOR_MAP_SWIZZLE_NONE, CU_TENSOR_MAP_L2_PROMOTION_NONE,
+                                       CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE));
+    }
+  }
+}
+
+TEST(CudaWaitsTest, TensorMapsAreAskedForOnce) { EXPECT_EQ(WaitsOfRounds("CudaWaits.DISABLED_TensorMaps", kSteps), 0); }
 
 /// A graph with a node of each type of which the guest knows whether the driver takes it.
 TEST_F(CudaWaits, DISABLED_Graphs) {

@@ -133,6 +133,8 @@ class CudaBackend final : public cuda::Handler, public SessionBackend {
   int32_t DestroyTexture(const cuda::Call& call, const cuda::DestroyTexture& message) override;
   int32_t CreateSurface(const cuda::Call& call, const cuda::CreateSurface& message) override;
   int32_t DestroySurface(const cuda::Call& call, const cuda::DestroySurface& message) override;
+  int32_t EncodeTensorMap(const cuda::Call& call, const cuda::EncodeTensorMap& message) override;
+  int32_t ReplaceTensorMapAddress(const cuda::Call& call, const cuda::ReplaceTensorMapAddress& message) override;
   int32_t ExportMemory(const cuda::Call& call, const cuda::ExportMemory& message) override;
   int32_t ImportMemory(const cuda::Call& call, const cuda::ImportMemory& message) override;
   int32_t CloseMemory(const cuda::Call& call, const cuda::CloseMemory& message) override;
@@ -471,6 +473,12 @@ class CudaBackend final : public cuda::Handler, public SessionBackend {
   int32_t FillKernel(const cuda::NodeParameters& from, KernelParameters* to);
   int32_t FillCopy(const cuda::NodeParameters& from, CUDA_MEMCPY3D* to, CUcontext* context);
   int32_t FillMemset(const cuda::NodeParameters& from, CUDA_MEMSET_NODE_PARAMS* to, CUcontext* context);
+  int32_t FillValues(const wire::ListView<cuda::StreamValue>& values,
+                     std::vector<CUstreamBatchMemOpParams>* operations);
+  /// `to` points into `operations`.
+  int32_t FillBatch(const cuda::NodeParameters& from, std::vector<CUstreamBatchMemOpParams>* operations,
+                    CUDA_BATCH_MEM_OP_NODE_PARAMS* to);
+  int32_t DescribeBatch(CUgraphNode node, std::vector<cuda::StreamValue>* values);
   HostCall* NewHostCall(uint64_t callback, bool once);
 
   const ChosenDriver chosen_;

@@ -124,6 +124,10 @@
   X(cuTexObjectDestroy)                 \
   X(cuSurfObjectCreate)                 \
   X(cuSurfObjectDestroy)                \
+  X(cuTensorMapEncodeTiled)             \
+  X(cuTensorMapEncodeIm2col)            \
+  X(cuTensorMapEncodeIm2colWide)        \
+  X(cuTensorMapReplaceAddress)          \
   X(cuIpcGetMemHandle)                  \
   X(cuIpcOpenMemHandle)                 \
   X(cuIpcCloseMemHandle)                \
@@ -189,6 +193,10 @@
   X(cuGraphMemcpyNodeGetParams)         \
   X(cuGraphMemcpyNodeSetParams)         \
   X(cuGraphMemsetNodeGetParams)         \
+  X(cuGraphAddBatchMemOpNode)           \
+  X(cuGraphBatchMemOpNodeGetParams)     \
+  X(cuGraphBatchMemOpNodeSetParams)     \
+  X(cuGraphExecBatchMemOpNodeSetParams) \
   X(cuGraphMemsetNodeSetParams)         \
   X(cuGraphHostNodeSetParams)           \
   X(cuGraphChildGraphNodeGetGraph)      \

@@ -73,6 +73,8 @@ Footprint CudaBackend::FootprintOf(const wire::FrameHeader& header, wire::Bytes 
     case Opcode::kGetMipmapLevel:
     case Opcode::kCreateTexture:
     case Opcode::kCreateSurface:
+    case Opcode::kEncodeTensorMap:
+    case Opcode::kReplaceTensorMapAddress:
     case Opcode::kLoadModule:
     case Opcode::kDescribeKernel:
     case Opcode::kGetGlobal:

@@ -19,6 +19,7 @@ enum class NodeKind : uint32_t {
   kRecord = 7,
   kAllocation = 10,
   kFree = 11,
+  kBatch = 12,
 };
 
 constexpr size_t kMaxNodes = 1u << 20;
@@ -212,6 +213,13 @@ int32_t CudaBackend::AddNativeNode(const cuda::NodeParameters& from, CUgraph gra
       if (driver_.cuGraphAddMemFreeNode == nullptr) return kNotSupported;
       if (memory_.At(from.address) == nullptr) return CUDA_ERROR_INVALID_VALUE;
       return driver_.cuGraphAddMemFreeNode(node, graph, before, count, from.address);
+    case NodeKind::kBatch: {
+      std::vector<CUstreamBatchMemOpParams> operations;
+      CUDA_BATCH_MEM_OP_NODE_PARAMS batch{};
+      if (driver_.cuGraphAddBatchMemOpNode == nullptr) return kNotSupported;
+      if (status = FillBatch(from, &operations, &batch); status != 0) return status;
+      return driver_.cuGraphAddBatchMemOpNode(node, graph, before, count, &batch);
+    }
     case NodeKind::kAllocation:
       break;  // Has a message of its own.
   }
@@ -355,6 +363,14 @@ int32_t CudaBackend::SetNode(const cuda::Call& call, const cuda::SetNode& messag
       const auto set = wait ? driver_.cuGraphEventWaitNodeSetEvent : driver_.cuGraphEventRecordNodeSetEvent;
       return answer(set == nullptr ? kNotSupported : set(node->native, event->native()));
     }
+    case NodeKind::kBatch: {
+      std::vector<CUstreamBatchMemOpParams> operations;
+      CUDA_BATCH_MEM_OP_NODE_PARAMS batch{};
+      if (call_one(driver_.cuGraphExecBatchMemOpNodeSetParams, driver_.cuGraphBatchMemOpNodeSetParams) != -1) break;
+      if (status = FillBatch(from, &operations, &batch); status != 0) return answer(status);
+      return answer(exec != nullptr ? driver_.cuGraphExecBatchMemOpNodeSetParams(exec, node->native, &batch)
+                                    : driver_.cuGraphBatchMemOpNodeSetParams(node->native, &batch));
+    }
     default:
       return answer(CUDA_ERROR_INVALID_VALUE);
   }
@@ -453,6 +469,7 @@ int32_t CudaBackend::DescribeNode(const cuda::Call& call, const cuda::DescribeNo
   if (node != nullptr && driver_.cuGraphNodeGetType == nullptr) reply.status = kNotSupported;
   CUgraphNodeType type{};
   if (reply.status == 0) reply.status = driver_.cuGraphNodeGetType(node->native, &type);
+  std::vector<cuda::StreamValue> values;  // To which the reply points.
   cuda::NodeParameters& to = reply.parameters;
   if (reply.status == 0) {
     to.kind = static_cast<uint32_t>(type);
@@ -515,6 +532,10 @@ int32_t CudaBackend::DescribeNode(const cuda::Call& call, const cuda::DescribeNo
         to.address = address;
         break;
       }
+      case CU_GRAPH_NODE_TYPE_BATCH_MEM_OP:
+        reply.status = DescribeBatch(node->native, &values);
+        to.values = wire::ListView<cuda::StreamValue>(std::span<const cuda::StreamValue>(values));
+        break;
       default:
         break;
     }

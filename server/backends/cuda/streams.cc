@@ -309,35 +309,4 @@ int32_t CudaBackend::HostFunctionDone(const cuda::Call& call, const cuda::HostFu
   return Fail(call, Explain(CUDA_ERROR_INVALID_VALUE, "no such function is running"));
 }
 
-int32_t CudaBackend::EnqueueStreamValues(const cuda::Call& call, const cuda::EnqueueStreamValues& message) {
-  const Place at = At(message.context, message.stream);
-  if (!at.ok()) return Fail(call, at.status, {}, message.context);
-  if (driver_.cuStreamBatchMemOp == nullptr) return Fail(call, kNotSupported, {}, message.context);
-  std::vector<CUstreamBatchMemOpParams> operations;
-  bool owned = true;
-  message.values.ForEach([&](const cuda::StreamValue& value) {
-    CUstreamBatchMemOpParams& operation = operations.emplace_back();
-    std::memset(&operation, 0, sizeof(operation));
-    owned = owned && Owns(value.address, value.wide != 0 ? 8 : 4);
-    if (value.wait != 0) {
-      operation.waitValue.operation = value.wide != 0 ? CU_STREAM_MEM_OP_WAIT_VALUE_64 : CU_STREAM_MEM_OP_WAIT_VALUE_32;
-      operation.waitValue.address = value.address;
-      operation.waitValue.value64 = value.value;
-      operation.waitValue.flags = value.flags;
-    } else {
-      operation.writeValue.operation =
-          value.wide != 0 ? CU_STREAM_MEM_OP_WRITE_VALUE_64 : CU_STREAM_MEM_OP_WRITE_VALUE_32;
-      operation.writeValue.address = value.address;
-      operation.writeValue.value64 = value.value;
-      operation.writeValue.flags = value.flags;
-    }
-  });
-  if (!owned) {
-    return Fail(call, Explain(CUDA_ERROR_INVALID_VALUE, "the memory is not the session's"), {}, message.context);
-  }
-  return Finish(call,
-                driver_.cuStreamBatchMemOp(at.native(), static_cast<unsigned>(operations.size()), operations.data(), 0),
-                message.context);
-}
-
 }  // namespace hawser::server::cuda_backend

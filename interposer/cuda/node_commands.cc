@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "interposer/cuda/node_commands.h"
+
+#include <algorithm>
+
+#include "interposer/cuda/entry.h"
+
+namespace hawser::cu {
+namespace {
+
+wire::ArrayView<wire::Id> View(const std::vector<wire::Id>& ids) { return {ids.data(), ids.size()}; }
+
+/// Keeps what the getters answer.
+void Remember(CUgraphNode node, const NodeMessage& message) {
+  node->own = true;
+  node->copy = message.copy;
+  node->event = message.event;
+  node->batch = message.batch;
+  if (message.function == nullptr) return;
+  node->kernel = message.kernel;
+  node->kernel_bytes.assign(message.packed.bytes().begin(), message.packed.bytes().end());
+  node->kernel_pointers.clear();
+  for (size_t i = 0; i < message.function->offsets.size(); ++i) {
+    const size_t end = size_t{message.function->offsets[i]} + message.function->sizes[i];
+    if (end > node->kernel_bytes.size()) break;
+    node->kernel_pointers.push_back(node->kernel_bytes.data() + message.function->offsets[i]);
+  }
+  node->kernel.kernelParams = node->kernel_pointers.data();
+  node->kernel.extra = nullptr;
+}
+
+/// Takes the copy's stand-in over into the graph.
+void Adopt(CUgraphNode node, NodeMessage& message) {
+  Remember(node, message);
+  std::lock_guard lock(node->graph->mutex);
+  std::erase(node->graph->host_copies, node->host_copy);
+  node->host_copy = message.host_copy;
+  if (node->host_copy != nullptr) node->graph->host_copies.push_back(node->host_copy);
+  if (message.parameters.callback != 0) node->callback = message.parameters.callback;
+}
+
+/// Nodes that a new one of the graph can depend on: its own, each once.
+bool CanDependOn(CUgraph graph, const CUgraphNode* nodes, size_t count) {
+  std::vector<CUgraphNode> sorted(nodes, nodes + count);
+  std::sort(sorted.begin(), sorted.end());
+  return std::adjacent_find(sorted.begin(), sorted.end()) == sorted.end() &&
+         std::all_of(sorted.begin(), sorted.end(), [graph](CUgraphNode node) { return node->graph == graph; });
+}
+
+template <typename Message>
+Message About(CUgraphNode node, CUgraph graph, const std::vector<wire::Id>& dependencies, const NodeMessage& from) {
+  Message message;
+  message.node = node->id;
+  message.graph = graph->id;
+  message.dependencies = View(dependencies);
+  message.parameters = from.parameters;
+  return message;
+}
+
+}  // namespace
+
+CUresult AddNode(CUgraphNode* result, CUgraph graph, const CUgraphNode* dependencies, size_t count, NodeMessage& from) {
+  if (const CUresult error = CheckGraph(graph); error != CUDA_SUCCESS) return error;
+  if (result == nullptr) return CUDA_ERROR_INVALID_VALUE;
+  std::vector<wire::Id> ids;
+  if (const CUresult error = NodeIds(dependencies, count, &ids); error != CUDA_SUCCESS) return error;
+  CUgraphNode node = NewNode(graph, static_cast<CUgraphNodeType>(from.parameters.kind));
+  guest::Session* const session = Client::Get().session();
+  // Not everything may stand in a body of a conditional node.
+  const bool sure = from.sure && !graph->is_child && CanDependOn(graph, dependencies, count);
+  const CUresult error = sure ? FromWire(session->Send(About<cuda::PlaceNode>(node, graph, ids, from)))
+                              : AskStatus(session, About<cuda::AddNode>(node, graph, ids, from));
+  if (error != CUDA_SUCCESS) {
+    ForgetNode(node);
+    return error;
+  }
+  Adopt(node, from);
+  *result = node;
+  return CUDA_SUCCESS;
+}
+
+CUresult SetNode(CUgraphNode node, CUgraphExec exec, NodeMessage& from) {
+  if (const CUresult error = CheckNode(node); error != CUDA_SUCCESS) return error;
+  cuda::SetNode message;
+  message.node = node->id;
+  if (exec != nullptr) {
+    if (const CUresult error = CheckObject(exec, Kind::kGraphExec); error != CUDA_SUCCESS) return error;
+    message.exec = exec->id;
+  }
+  message.parameters = from.parameters;
+  if (const CUresult error = AskStatus(Client::Get().session(), message); error != CUDA_SUCCESS) return error;
+  if (exec == nullptr) {
+    Adopt(node, from);
+  } else {
+    std::lock_guard lock(exec->mutex);
+    std::erase(exec->host_copies, node->host_copy);
+    if (from.host_copy != nullptr) exec->host_copies.push_back(from.host_copy);
+  }
+  return CUDA_SUCCESS;
+}
+
+}  // namespace hawser::cu
