@@ -184,7 +184,10 @@ class Splitter {
       return false;
     const OpenSpeed& speed = kernel.open->speed;
     if (!speed.known()) LearnOpen(queue, kernel);
-    return !IsTiny(speed, items) && HoldSlowly(queue);
+    if (!IsTiny(speed, items)) return HoldSlowly(queue);
+    // Held no more, once it is, so that tiny launches are not measured for ever because somebody was there once.
+    if (queue.held && queue.in_lane.load(std::memory_order_acquire) == 0) (void)HoldSlowly(queue);
+    return false;
   }
   void Hold(SplitJob* job);
   /// Before a launch on an in-order queue that a lane will let go.

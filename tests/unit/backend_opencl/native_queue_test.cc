@@ -2,13 +2,36 @@
 // Queues that are measured and those that are not.
 #include "server/backends/opencl/native_queue.h"
 
+#include <dlfcn.h>
 #include <gtest/gtest.h>
 
+#include <atomic>
+#include <chrono>
 #include <cstdint>
 #include <vector>
 
 #include "server/worker/launch_gate.h"
 #include "tests/unit/backend_opencl/session.h"
+
+namespace {
+
+/// Queues that were made and do not measure.
+std::atomic<int> plain_queues{0};
+
+}  // namespace
+
+/// The backend's calls come here first.
+extern "C" cl_command_queue clCreateCommandQueueWithProperties(cl_context context, cl_device_id device,
+                                                               const cl_queue_properties* properties, cl_int* status) {
+  using Call = decltype(&clCreateCommandQueueWithProperties);
+  static const auto real = reinterpret_cast<Call>(dlsym(RTLD_NEXT, "clCreateCommandQueueWithProperties"));
+  bool measures = false;
+  for (const cl_queue_properties* at = properties; at != nullptr && *at != 0; at += 2) {
+    if (at[0] == CL_QUEUE_PROPERTIES) measures = (at[1] & CL_QUEUE_PROFILING_ENABLE) != 0;
+  }
+  if (!measures) ++plain_queues;
+  return real(context, device, properties, status);
+}
 
 namespace hawser::server::ocl {
 namespace {
@@ -110,7 +133,9 @@ TEST_F(NativeQueueTest, StaysAsTheGuestAskedForIt) {
 class TestGate final : public LaunchGate {
  public:
   bool open = true;
-  int entered = 0;
+  std::atomic<int> entered{0};
+
+  bool busy = false;  ///< Who asks must wait, in a lane.
 
   bool BeginOpen() override { return open; }
   uint64_t OpenCapNs() const override { return 10'000'000; }
@@ -118,7 +143,7 @@ class TestGate final : public LaunchGate {
   uint32_t Tenants() const override { return open ? 1 : 2; }
   bool TryEnter(uint64_t) override {
     ++entered;
-    return true;
+    return !busy;
   }
   bool Enter(uint64_t) override { return true; }
   void Leave(uint64_t, uint64_t) override {}
@@ -152,6 +177,34 @@ TEST(NativeQueueInASession, KeepsTheOrderOfLaunches) {
   ASSERT_EQ(session.Finish(queue), CL_SUCCESS);
   EXPECT_EQ(session.ReadAs<uint32_t>(queue, buffer, 1).at(0), expected);
   EXPECT_GT(gate.entered, 0);
+}
+
+// What waited in a lane once does not make a queue measure for ever.
+TEST(NativeQueueInASession, TinyLaunchesAreNotMeasuredOnceOthersHaveGone) {
+  TestGate gate;
+  gate.open = false;
+  gate.busy = true;
+  SessionOptions options;
+  options.gate = &gate;
+  Session session(options);
+  const Id queue = session.Queue(0);
+  const Id kernel = session.Kernel(session.Program("kernel void add(global uint* a) { a[0] += 1; }"), "add");
+  ASSERT_TRUE(kernel);
+  const Id buffer = session.BufferOf(std::vector<uint32_t>(16, 0));
+  ASSERT_EQ(session.SetBuffer(kernel, 0, buffer), CL_SUCCESS);
+  ASSERT_EQ(session.Launch(queue, kernel, 1), CL_SUCCESS);
+  ASSERT_EQ(session.Finish(queue), CL_SUCCESS);
+  ASSERT_GT(gate.entered, 1) << "a lane has asked too";
+  const int before = plain_queues;
+  gate.open = true;
+  uint32_t launched = 1;
+  const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(60);
+  while (plain_queues == before && std::chrono::steady_clock::now() < deadline) {
+    for (int i = 0; i < 97; ++i, ++launched) ASSERT_EQ(session.Launch(queue, kernel, 1), CL_SUCCESS);
+    ASSERT_EQ(session.Finish(queue), CL_SUCCESS);
+  }
+  EXPECT_EQ(plain_queues, before + 1) << "after " << launched << " launches";
+  EXPECT_EQ(session.ReadAs<uint32_t>(queue, buffer, 1).at(0), launched);
 }
 
 }  // namespace
