@@ -407,7 +407,9 @@ def alone(bench):
     report = Report("Alone", [
         f"Two servers on one machine, one under fair, one without a scheduler, each with one tenant; the two tenants launch in turn, in slots of {cases[0][2]} ms (short launches) and {cases[1][2]} ms "
         "(long ones), none, fair, fair, none. Neighbouring slots are a pair, so that a machine that changes its speed changes it for both; the loss is the median of all pairs of "
-        f"{servers} pairs of servers, each started anew. Short: sixteen launches under way, each of some microseconds, so that what the server does for one shows. Long: one at a time."],
+        f"{servers} pairs of servers, each started anew. Short: sixteen launches under way, each of some microseconds, so that what the server does for one shows. Long: one at a time. "
+        "Where there are two processors the servers have the first, with their devices, and the programs the others: left to the kernel, threads stay together or apart as they began, and one of "
+        "two equal servers did a tenth more than the other."],
         ("launches", "none", "fair", "loss, median of the pairs", "its standard error", "pairs", "of each pair of servers"))
     groups = []
     for label, work, slot_ms, slots in cases:
@@ -450,5 +452,5 @@ EXPERIMENTS = {
     "latency": latency,
     "alone": alone,
 }
-# Two servers take turns: their threads are on all processors, so that a launch's way is no longer than it is elsewhere.
+# Two servers take turns, and share a processor with their devices.
 IN_TURN = {"alone"}

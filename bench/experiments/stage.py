@@ -292,8 +292,14 @@ class Stage:
 
     def run_in_turn(self, policies, work, limit_s=170):
         """Two servers with a policy each and one tenant of each, which take turns in slots of time: the launches a
-        second of each slot, {policy: [rate]}. `work` holds slots and slot_ms."""
+        second of each slot, {policy: [rate]}. `work` holds slots and slot_ms.
+
+        Where there are processors for it, both servers are on one and both programs on the others. Left to the kernel,
+        threads that wake each other stay for seconds together or apart as they happened to begin, and one of two equal
+        servers did a tenth more than the other."""
         with contextlib.ExitStack() as stack:
+            others = other_processors()
+            server_place = {DEVICE_PROCESSOR} if others else None
             folder = pathlib.Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="hawser-experiment-run-")))
             deadline, start = time.monotonic() + limit_s, folder / "start"
             quiet = {**os.environ, "MALLOC_PERTURB_": "0"}
@@ -302,10 +308,12 @@ class Stage:
                 tenant = Tenant(f"alone-{policy}", {**work, "side": side})
                 config = folder / f"{policy}.toml"
                 config.write_text(self._configuration(policy, [tenant], {}))
-                server = stack.enter_context(
-                    with_server.Server(self.build, self.transport, ["--config", str(config)], quiet, self.cuda))
+                with on_processors(server_place):
+                    server = stack.enter_context(
+                        with_server.Server(self.build, self.transport, ["--config", str(config)], quiet, self.cuda))
                 env = {**server.guest_env(), "HAWSER_TOKEN": self._token(0)}
-                guests[policy] = Guest([str(self.program), *tenant.arguments(), "--start", str(start)], env, tenant)
+                with on_processors(others):
+                    guests[policy] = Guest([str(self.program), *tenant.arguments(), "--start", str(start)], env, tenant)
                 stack.callback(guests[policy].stop)
                 guests[policy].wait_until("ready", deadline)
             start_ns = time.clock_gettime_ns(time.CLOCK_MONOTONIC) + 500_000_000
