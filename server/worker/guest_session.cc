@@ -12,6 +12,7 @@
 #include "proto/session/messages.h"
 #include "server/handshake.h"
 #include "server/worker/crash_notice.h"
+#include "server/worker/heap_place.h"
 
 namespace hawser::server {
 
@@ -93,10 +94,10 @@ void GuestSession::MakeHeap() {
   // A session without a heap works, only slower.
   Result<Fd> fd = wire::CreateHeap(size, "hawser-heap");
   if (!fd.ok()) return log_->Write("warning", "no shared heap: " + fd.status().text());
-  void* base = ::mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, fd->get(), 0);
-  if (base == MAP_FAILED) return log_->Write("warning", Status::FromErrno("no shared heap: mmap").text());
+  Result<std::byte*> base = MapHeap(size, fd->get());
+  if (!base.ok()) return log_->Write("warning", base.status().text());
   heap_fd_ = std::move(*fd);
-  heap_ = {static_cast<std::byte*>(base), size, heap_fd_.get()};
+  heap_ = {*base, size, heap_fd_.get()};
 }
 
 Status GuestSession::SendWelcome() {

@@ -69,7 +69,7 @@ hawser_library(hawser_split_settings server/worker/split_settings.cc)
 target_link_libraries(hawser_split_settings PUBLIC hawser_wire)
 hawser_library(hawser_split_alarm server/worker/split_alarm.cc)
 target_link_libraries(hawser_split_alarm PUBLIC hawser_server_common hawser_kernel_history)
-set(worker channel_bulk_receiver channel_bulk_sender channel_replies crash_notice driver_messages executor grant_gate guest_session
+set(worker channel_bulk_receiver channel_bulk_sender channel_replies crash_notice driver_messages executor grant_gate guest_session heap_place
   hang_up_watch kernel_output sandbox session_log)
 list(TRANSFORM worker REPLACE "(.+)" "server/worker/\\1.cc")
 hawser_library(hawser_worker_core ${worker})
