@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "server/worker/heap_place.h"
-
 #include <gtest/gtest.h>
 #include <sys/mman.h>
 
@@ -8,6 +6,7 @@
 #include <string>
 #include <utility>
 
+#include "server/worker/heap_place.h"
 #include "wire/shm.h"
 
 namespace hawser::server {
