@@ -129,13 +129,13 @@ TEST_F(NativeQueueTest, StaysAsTheGuestAskedForIt) {
   EXPECT_FALSE(IsMeasured(Fill(plain, 1)));
 }
 
-/// Open for as long as the test says; else all may run at once.
+/// Open for as long as the test says; else all may run at once. Lanes ask it while the test changes it.
 class TestGate final : public LaunchGate {
  public:
-  bool open = true;
+  std::atomic<bool> open{true};
   std::atomic<int> entered{0};
 
-  bool busy = false;  ///< Who asks must wait, in a lane.
+  std::atomic<bool> busy{false};  ///< Who asks must wait, in a lane.
 
   bool BeginOpen() override { return open; }
   uint64_t OpenCapNs() const override { return 10'000'000; }
