@@ -38,18 +38,20 @@ class RepetitionTest(unittest.TestCase):
 class ThreadSplitTest(unittest.TestCase):
     """What is made of the runs of the thread-split experiments."""
 
-    def report(self, paces, lengths):
+    def report(self, paces, lengths, mix=("12K",)):
         """`paces`: of each run, how slow the machine is. `lengths`: policy -> a task's, in ms, at pace 1."""
         class Stage:
             device = "soft"
 
-        paces, self.order = list(paces), []
+        paces, self.order, self.came = list(paces), [], {}
 
         def run(policy, tenants, **_):
             pace = 1
             if policy != "none":
                 pace = paces.pop(0)
                 self.order.append(policy)
+                six = sorted((tenant for tenant in tenants if tenant.kind), key=lambda tenant: tenant.work["delay_ms"])
+                self.came.setdefault(policy, []).append([tenant.kind for tenant in six])
             each = lengths.get(policy, 100) * pace
             program = {"work": "", "size": 0, "rounds": 0, "checksum": 0, "right": True}
             return stage.Result(tenants, {tenant.name: {**program, "launches_ms": [(i * each, each) for i in range(10)]}
@@ -57,7 +59,12 @@ class ThreadSplitTest(unittest.TestCase):
 
         bench = experiments.Bench(Stage, say=lambda text: None)
         bench.stage.run = run
-        return experiments._thread_split(bench, "figure", "title", "matmul", (("12K",),))
+        return experiments._thread_split(bench, "figure", "title", "matmul", (mix,))
+
+    def test_sizes_come_in_turn_and_neither_is_always_first(self):
+        self.report([1] * 10, {}, mix=("9K", "14K"))
+        self.assertEqual(self.came["fifo"], [["9K", "14K"] * 3, ["14K", "9K"] * 3] * 2)
+        self.assertEqual(self.came["fair"], [["9K", "14K"] * 3, ["14K", "9K"] * 3, ["9K", "14K"] * 3])
 
     def test_a_run_is_compared_with_its_neighbours(self):
         # The machine becomes four times as slow meanwhile, between one FIFO and the next.
