@@ -282,7 +282,9 @@ def gpuvm(bench):
         "Half of the tenants launch madd (3 ms), half long-madd (five times as long), one launch at a time. Shares of the device's time, by when each kernel ran (`hawser trace`), of all but the "
         "first half second; the largest distance of one tenant's share in one window of 500 ms from the table; the least Jain index over windows of 500 and 100 ms. Turns: a madd tenant's launches by a long-madd tenant's. Lengths: a long-madd's "
         "time on the device by a madd's. The table under fifo is that of one turn and a length of five: with more turns a long-madd tenant came back too late for its own, with another "
-        "length kernels were kept from the processor while they ran; both are the machine's doing, not the policy's.", _STOLEN_TEXT],
+        "length kernels were kept from the processor while they ran; both are the machine's doing, not the policy's. "
+        "The table under credit with two tenants is that of a guest who comes back after the decision; one who is back before the scheduler has been woken (here within some microseconds, all on one processor) is there to be "
+        "chosen, has more credit, and gets a second turn, which is fairer than the table.", _STOLEN_TEXT],
         ("tenants", "policy", "madd", "long-madd", "table", "worst window", "Jain 500 ms", "Jain 100 ms", "turns", "lengths", "stolen"))
     sizes, groups = dict(zip(("madd", "long-madd"), bench.madd(3, 15))), []
     for count in (2, 4, 8) if not bench.quick else (2, 4):
