@@ -23,9 +23,9 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     if (!WhyWhole(**module, kernel.name).empty()) continue;
     for (const Way way : {Way::kGuard, Way::kOffset}) {
       if (way == Way::kOffset && !MayOffset(**module, kernel.name)) continue;
-      auto text = Rewrite(**module, kernel.name, way);
-      if (!text.ok()) continue;  // It has names of ours, or there are two of it.
-      auto rewritten = hawser::ptx::Parse(*text);
+      auto copy = Rewrite(**module, kernel.name, way);
+      if (!copy.ok()) continue;  // It has names of ours, or there are two of it.
+      auto rewritten = hawser::ptx::Parse(copy->text);
       if (!rewritten.ok()) std::abort();
       bool found = false;
       for (const Function& each : (*rewritten)->functions) {

@@ -125,9 +125,43 @@ __global__ void reversed(uint32_t* out) {
 __device__ __noinline__ uint32_t Place() { return blockIdx.x + gridDim.x * (blockIdx.y + gridDim.y * blockIdx.z); }
 __global__ void guarded(uint32_t* out) { out[Place() * blockDim.x + threadIdx.x] += Place() * 100 + threadIdx.x; }
 
-// These run whole: a variable of the module, the time, waiting for the other blocks.
+// Variables of the module: one that kernels and host share, one that a function uses, constants that are indexed, one
+// that holds another's address, managed ones, and a counter that tells which block is the last.
 __device__ uint32_t calls;
 __global__ void counted() { atomicAdd(&calls, 1u); }
+
+static __constant__ float weights[5];
+__constant__ const float* chosen;
+__device__ float table[64];
+__device__ float* at_table = &table[8];
+__device__ __managed__ uint32_t managed[16];
+__device__ __noinline__ float Weight(int i) { return weights[i % 5] + at_table[i % 32]; }
+__global__ void weighted(float* out) {
+  const int i = static_cast<int>(blockIdx.x * blockDim.x + threadIdx.x);
+  float sum = chosen[i % 4] + weights[2];
+#pragma unroll 1
+  for (int k = 0; k < i % 9; ++k) sum += Weight(i + k) * weights[k % 5];
+  out[i] = sum;
+  if (threadIdx.x == 0) atomicAdd(&managed[blockIdx.x % 16], 1u + blockIdx.x);
+}
+__global__ void fill() { table[blockIdx.x * blockDim.x + threadIdx.x] = static_cast<float>(blockIdx.x) + 0.5f; }
+
+__device__ uint32_t blocks_done;
+__global__ void last_counts(uint32_t* out) {
+  __shared__ bool last;
+  if (threadIdx.x == 0) {
+    out[blockIdx.x] = blockIdx.x;
+    __threadfence();
+    last = atomicInc(&blocks_done, gridDim.x - 1) == gridDim.x - 1;
+  }
+  __syncthreads();
+  if (last && threadIdx.x == 0) out[gridDim.x] = gridDim.x;
+}
+
+// These run whole: a function that is called by an address, the time, waiting for the other blocks.
+using Function = float (*)(int);
+__device__ Function by_address = Weight;
+__global__ void addressed(Function function, float* out) { out[blockIdx.x] = function(static_cast<int>(blockIdx.x)); }
 
 __global__ void timed(long long* out) { out[blockIdx.x] = clock64() >= 0 ? blockIdx.x : 0; }
 
@@ -235,6 +269,35 @@ int main() {
     uint32_t total = 0;
     CHECK(cudaMemcpyFromSymbol(&total, calls, sizeof(total)));
     std::printf("%-12s %u\n", "counted", total);
+  }
+  {
+    const float values[5] = {1.25f, -2, 3.5f, 0.125f, 7};
+    CHECK(cudaMemcpyToSymbol(weights, values, sizeof(values)));
+    float* to = nullptr;
+    CHECK(cudaGetSymbolAddress(reinterpret_cast<void**>(&to), table));
+    CHECK(cudaMemcpyToSymbol(chosen, &to, sizeof(to)));
+    Buffer<float> out(9 * 32);
+    fill<<<8, 8>>>();
+    weighted<<<9, 32>>>(out.get());
+    out.Tell("weighted");
+    // What the host writes between two launches is seen by the next one.
+    const float other = 100;
+    CHECK(cudaMemcpyToSymbol(weights, &other, sizeof(other), 2 * sizeof(float)));
+    weighted<<<9, 32>>>(out.get());
+    out.Tell("weighted");
+    CHECK(cudaDeviceSynchronize());
+    std::printf("%-12s %016llx\n", "managed", static_cast<unsigned long long>(Sum(managed, sizeof(managed))));
+    Buffer<uint32_t> done(14);
+    last_counts<<<13, 8>>>(done.get());
+    last_counts<<<13, 8>>>(done.get());
+    done.Tell("last_counts");
+  }
+  {
+    Function function = nullptr;
+    CHECK(cudaMemcpyFromSymbol(&function, by_address, sizeof(function)));
+    Buffer<float> called(12);
+    addressed<<<12, 1>>>(function, called.get());
+    called.Tell("addressed");
     Buffer<long long> times(9);
     timed<<<9, 1>>>(times.get());
     times.Tell("timed");

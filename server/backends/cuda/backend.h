@@ -507,6 +507,7 @@ class CudaBackend final : public cuda::Handler, public SessionBackend {
 
   CUcontext current_ = nullptr;
   uint64_t heap_address_ = 0;  ///< As devices see it; 0: they do not.
+  uint64_t modules_loaded_ = 0;
   CUcontext heap_owner_ = nullptr;
   std::atomic<bool> may_print_{false};   ///< Some module may print; by the loader's thread.
   std::atomic<bool> may_assert_{false};  ///< The same for assertions.

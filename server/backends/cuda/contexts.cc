@@ -237,7 +237,9 @@ void CudaBackend::EndContext(wire::Id id, Context& context,
   // What belongs to it, dependents first.
   std::unordered_set<uint64_t> modules;
   objects_->Table<Module>().ForEach([&](wire::Id module, Module& object) {
-    if (object.context == id) modules.insert(module.raw());
+    if (object.context != id) return;
+    modules.insert(module.raw());
+    if (object.part == nullptr && object.code != nullptr) object.code->variables->End();
   });
   objects_->Table<Function>().ForEach([&](wire::Id function, Function& object) {
     if (modules.count(object.module.raw()) != 0) objects_->Table<Function>().Erase(function);
@@ -333,6 +335,7 @@ int32_t CudaBackend::ReleaseObject(const cuda::Call& call, const cuda::Release& 
       objects_->Table<Function>().ForEach([&](wire::Id function, Function& object) {
         if (object.module == id) objects_->Table<Function>().Erase(function);
       });
+      if (module->part == nullptr && module->code != nullptr) module->code->variables->End();
       Dispose(std::move(module->module));
       DisposeShared(std::move(module->library));
     }

@@ -261,6 +261,7 @@ int32_t CudaBackend::LoadModule(const cuda::Call& call, const cuda::LoadModule& 
     code->options.emplace_back(static_cast<CUjit_option>(option.option), option.value);
     option_text += std::to_string(option.option) + "=" + std::to_string(option.value) + " ";
   });
+  code->serial = ++modules_loaded_;
   code->hash = scheduler::ProgramHash(load->assembled.hash, option_text);
   if (load->assembled.parts.size() == 1 && load->assembled.parts.front().is_ptx) {
     const Assembled::Part& only = load->assembled.parts.front();
@@ -350,6 +351,7 @@ void CudaBackend::RunLoad(Load& load) {
     if (result == CUDA_SUCCESS) module.library = std::make_shared<OwnedLibrary>(&driver_, native_library);
   }
   if (result != CUDA_SUCCESS) return fail(result);
+  module.code->variables->Begin(native_module, native_library);
   // Its kernels.
   std::vector<CUfunction> functions;
   unsigned count = 0;

@@ -5,6 +5,7 @@
 
 #include "server/backends/cuda/slicing/guard.h"
 #include "server/backends/cuda/slicing/scan.h"
+#include "server/backends/cuda/slicing/variables.h"
 #include "server/worker_settings.h"
 
 namespace hawser::server::cuda_backend {
@@ -42,15 +43,17 @@ std::shared_ptr<const SlicedKernel> SlicedKernels::Find(const std::shared_ptr<Ke
     return nullptr;
   }
   const Order order{kernel, context};
-  const Key key{kernel->key, context};
+  const Key key(*kernel, context);
+  std::vector<std::shared_ptr<const SlicedKernel>> gone;  // They go without the lock, in this context.
   {
     const std::lock_guard<std::mutex> lock(mutex_);
     if (const auto at = entries_.find(key); at != entries_.end()) {
       if (at->second.over && at->second.sliced == nullptr) kernel->whole.store(true, std::memory_order_relaxed);
       return at->second.sliced;
     }
+    TakeEnded(context, &gone);
     if (entries_.size() >= kMostKernels) return nullptr;
-    entries_.emplace(key, Entry());
+    entries_[key].code = kernel->code;
     if (!wait) {
       orders_.push_back(order);
       if (!builder_.joinable()) builder_ = std::thread([this] { Run(); });
@@ -62,19 +65,19 @@ std::shared_ptr<const SlicedKernel> SlicedKernels::Find(const std::shared_ptr<Ke
   }
   std::shared_ptr<const SlicedKernel> sliced = Build(order);
   const std::lock_guard<std::mutex> lock(mutex_);
-  entries_[key] = {true, sliced};
+  entries_[key] = {true, sliced, kernel->code};
   return sliced;
 }
 
 std::shared_ptr<const SlicedKernel> SlicedKernels::Made(const KernelFacts& kernel, CUcontext context) {
   const std::lock_guard<std::mutex> lock(mutex_);
-  const auto at = entries_.find(Key{kernel.key, context});
+  const auto at = entries_.find(Key(kernel, context));
   return at != entries_.end() ? at->second.sliced : nullptr;
 }
 
 bool SlicedKernels::IsMaking(const KernelFacts& kernel, CUcontext context) {
   const std::lock_guard<std::mutex> lock(mutex_);
-  const auto at = entries_.find(Key{kernel.key, context});
+  const auto at = entries_.find(Key(kernel, context));
   return at != entries_.end() && !at->second.over;
 }
 
@@ -88,8 +91,8 @@ std::shared_ptr<const SlicedKernel> SlicedKernels::Build(const Order& order) {
   if (!module.ok()) return whole("its module's PTX is not understood: " + module.status().text());
   if (const std::string why = WhyWhole(**module, kernel.name); !why.empty()) return whole(why);
   const Way way = MayOffset(**module, kernel.name) ? Way::kOffset : Way::kGuard;
-  auto text = Rewrite(**module, kernel.name, way);
-  if (!text.ok()) return whole(text.status().text());
+  auto copy = Rewrite(**module, kernel.name, way);
+  if (!copy.ok()) return whole(copy.status().text());
   const auto function = std::find_if((*module)->functions.begin(), (*module)->functions.end(),
                                      [&](const ptx::Function& each) { return each.name == kernel.name; });
   auto layout = LayoutOf(**module, *function);
@@ -104,15 +107,51 @@ std::shared_ptr<const SlicedKernel> SlicedKernels::Build(const Order& order) {
   sliced->way = way;
   sliced->layout = *layout;
   CUmodule native = nullptr;
-  CUresult result = driver_->cuModuleLoadDataEx(&native, text->c_str(), static_cast<unsigned>(options.size()),
+  CUresult result = driver_->cuModuleLoadDataEx(&native, copy->text.c_str(), static_cast<unsigned>(options.size()),
                                                 options.data(), values.data());
   if (result == CUDA_SUCCESS) {
     sliced->module = OwnedModule(driver_, native);
     result = driver_->cuModuleGetFunction(&sliced->function, native, kernel.name.c_str());
   }
+  if (result == CUDA_SUCCESS && !copy->variables.empty()) {
+    if (const std::string why = FillTable(kernel, native, copy->variables); !why.empty()) return whole(why);
+  }
   if (result != CUDA_SUCCESS) return whole("its copy cannot be compiled: " + ErrorText(*driver_, result));
   Tell(kernel.name, way == Way::kOffset ? "is split, by offsets" : "is split, by guards");
   return sliced;
+}
+
+std::string SlicedKernels::FillTable(const KernelFacts& kernel, CUmodule copy, const std::vector<std::string>& names) {
+  std::vector<CUdeviceptr> addresses(names.size());
+  for (size_t i = 0; i < names.size(); ++i) {
+    const CUresult result = kernel.code->variables->Find(*driver_, names[i], &addresses[i]);
+    if (result == CUDA_SUCCESS) continue;
+    return "its module's variable '" + OneLine(names[i].substr(0, 128)) + "' is not to be found: " +
+           ErrorText(*driver_, result);
+  }
+  CUdeviceptr table = 0;
+  size_t size = 0;
+  CUresult result = driver_->cuModuleGetGlobal(&table, &size, copy, cuda_slicing::kVariableTable);
+  if (result == CUDA_SUCCESS && size != addresses.size() * sizeof(CUdeviceptr)) result = CUDA_ERROR_INVALID_VALUE;
+  // In a stream of its own: the default stream may be barred by what the guest captures.
+  CUstream stream = nullptr;
+  if (result == CUDA_SUCCESS) result = driver_->cuStreamCreateWithPriority(&stream, CU_STREAM_NON_BLOCKING, 0);
+  if (result == CUDA_SUCCESS) {
+    const OwnedStream owned(driver_, stream);
+    result = driver_->cuMemcpyHtoDAsync(table, addresses.data(), size, stream);
+    const CUresult over = driver_->cuStreamSynchronize(stream);
+    if (result == CUDA_SUCCESS) result = over;
+  }
+  if (result == CUDA_SUCCESS) return {};
+  return "its copy cannot be told of its module's variables: " + ErrorText(*driver_, result);
+}
+
+void SlicedKernels::TakeEnded(CUcontext context, std::vector<std::shared_ptr<const SlicedKernel>>* gone) {
+  std::erase_if(entries_, [&](auto& entry) {
+    if (entry.first.context != context || !entry.second.over || !entry.second.code.expired()) return false;
+    gone->push_back(std::move(entry.second.sliced));
+    return true;
+  });
 }
 
 void SlicedKernels::Run() {
@@ -132,7 +171,7 @@ void SlicedKernels::Run() {
     std::shared_ptr<const SlicedKernel> sliced;
     if (driver_->cuCtxSetCurrent(order.context) == CUDA_SUCCESS) sliced = Build(order);
     lock.lock();
-    entries_[{order.kernel->key, order.context}] = {true, std::move(sliced)};
+    entries_[Key(*order.kernel, order.context)] = {true, std::move(sliced), order.kernel->code};
     building_ = nullptr;
     changed_.notify_all();
   }
@@ -145,7 +184,7 @@ void SlicedKernels::EndContext(CUcontext context) {
     std::erase_if(orders_, [&](const Order& order) { return order.context == context; });
     changed_.wait(lock, [&] { return building_ != context; });
     std::erase_if(entries_, [&](auto& entry) {
-      if (entry.first.second != context) return false;
+      if (entry.first.context != context) return false;
       gone.push_back(std::move(entry.second.sliced));
       return true;
     });

@@ -18,12 +18,14 @@
 #include <string>
 #include <string_view>
 #include <thread>
+#include <tuple>
 #include <utility>
 #include <vector>
 
 #include "scheduler/core/kernel_history.h"
 #include "server/backends/cuda/driver_table.h"
 #include "server/backends/cuda/kernel_launch.h"
+#include "server/backends/cuda/module_variables.h"
 #include "server/backends/cuda/slicing/module_text.h"
 #include "server/worker/open_flight.h"
 
@@ -37,6 +39,8 @@ struct ModuleCode {
   std::string hash;                                ///< Stands for its images and options.
   std::shared_ptr<cuda_slicing::ModuleText> text;  ///< Null: it has no PTX, or is linked from several.
   JitNumbers options;
+  uint64_t serial = 0;  ///< Of the session's: the same code loaded twice has other variables.
+  const std::shared_ptr<ModuleVariables> variables = std::make_shared<ModuleVariables>();
 };
 
 /// What is known of a kernel, whatever context it runs in. The members that change are atomic.
@@ -80,13 +84,28 @@ class SlicedKernels {
   struct Entry {
     bool over = false;
     std::shared_ptr<const SlicedKernel> sliced;
+    std::weak_ptr<const ModuleCode> code;
   };
   struct Order {
     std::shared_ptr<KernelFacts> kernel;
     CUcontext context = nullptr;
   };
-  using Key = std::pair<scheduler::KernelKey, CUcontext>;
+  struct Key {
+    CUcontext context = nullptr;
+    uint64_t module = 0;
+    scheduler::KernelKey kernel;
 
+    Key(const KernelFacts& facts, CUcontext where)
+        : context(where), module(facts.code != nullptr ? facts.code->serial : 0), kernel(facts.key) {}
+    bool operator<(const Key& other) const {
+      return std::tie(context, module, kernel) < std::tie(other.context, other.module, other.kernel);
+    }
+  };
+
+  /// What there is in that context of modules that have ended.
+  void TakeEnded(CUcontext context, std::vector<std::shared_ptr<const SlicedKernel>>* gone);
+  /// The copy's table of the module's variables. Of the current context. Empty: good.
+  std::string FillTable(const KernelFacts& kernel, CUmodule copy, const std::vector<std::string>& names);
   std::shared_ptr<const SlicedKernel> Build(const Order& order);
   void Tell(const std::string& kernel, const std::string& how);
   void Run();

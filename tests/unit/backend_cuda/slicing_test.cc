@@ -4,10 +4,12 @@
 
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "server/backends/cuda/slicing/guard.h"
 #include "server/backends/cuda/slicing/module_text.h"
 #include "server/backends/cuda/slicing/scan.h"
+#include "server/backends/cuda/slicing/variables.h"
 #include "wire/codec.h"
 
 namespace hawser::server::cuda_slicing {
@@ -131,18 +133,28 @@ TEST(CudaSlicingScan, WhoAsksForTimeOrPlaceIsNeverSplit) {
   EXPECT_EQ(Why(Head() + function + Kernel("")), "");
 }
 
-TEST(CudaSlicingScan, VariablesOfTheModuleWouldBeOthersInACopy) {
+TEST(CudaSlicingScan, VariablesOfTheModuleAreNoReasonButReferencesAre) {
   const std::string variable = ".visible .global .align 4 .u32 sum;\n";
-  EXPECT_EQ(Why(Head() + variable + Kernel("red.global.add.u32 [sum], 1;")), "it uses a variable of its module");
+  EXPECT_EQ(Why(Head() + variable + Kernel("red.global.add.u32 [sum], 1;")), "");
   EXPECT_EQ(Why(Head() + variable + Kernel("")), "");
-  EXPECT_EQ(Why(Head() + ".const .align 4 .u32 factor = 3;\n" + Kernel("ld.const.u32 %r2, [factor];")),
-            "it uses a variable of its module");
+  EXPECT_EQ(Why(Head() + ".const .align 4 .u32 factor = 3;\n" + Kernel("ld.const.u32 %r2, [factor];")), "");
   EXPECT_EQ(
       Why(Head() + ".global .texref image;\n" + Kernel("tex.1d.v4.f32.s32 {%f1, %f2, %f3, %f4}, [image, {%r1}];")),
-      "it uses a variable of its module");
+      "it uses a texture reference of its module");
   // Messages are only read; shared memory is of the block.
   EXPECT_EQ(Why(Head() + ".global .align 1 .b8 $str[3] = {72, 105, 0};\n" + Kernel("mov.u64 %rd2, $str;")), "");
   EXPECT_EQ(Why(Head() + ".extern .shared .align 16 .b8 room[];\n" + Kernel("mov.u32 %r2, room;")), "");
+  // A flag of the module is waited for like any other.
+  EXPECT_EQ(Why(Head() + variable +
+                Kernel("$L:\nld.volatile.global.u32 %r3, [sum];\nsetp.eq.u32 %p1, %r3, 0;\n@%p1 bra $L;")),
+            kWaits);
+}
+
+TEST(CudaSlicingScan, FunctionsThatAreCalledByTheirAddressesMayBeOtherModules) {
+  const std::string call =
+      "{\n.param .b64 a;\nst.param.b64 [a], %rd1;\nproto: .callprototype _ (.param .b64 p);\n"
+      "call %rd1, (a), proto;\n}";
+  EXPECT_EQ(WhyBody(call), "it calls functions by their addresses");
 }
 
 TEST(CudaSlicingScan, WhatIsElsewhereIsNotKnown) {
@@ -177,7 +189,7 @@ TEST(CudaSlicingGuard, TheKernelKeepsItsParametersAndGetsTwo) {
   ASSERT_NE(module, nullptr);
   auto guarded = Rewrite(*module, "k", Way::kGuard);
   ASSERT_TRUE(guarded.ok()) << guarded.status().text();
-  const Module rewritten = Parse(*guarded);
+  const Module rewritten = Parse(guarded->text);
   ASSERT_NE(rewritten, nullptr);
   ASSERT_EQ(rewritten->functions.size(), 1u);
   const ptx::Function& kernel = rewritten->functions[0];
@@ -190,7 +202,7 @@ TEST(CudaSlicingGuard, TheKernelKeepsItsParametersAndGetsTwo) {
   EXPECT_EQ(kernel.instructions[12].op, "exit");
   EXPECT_EQ(kernel.instructions[13].op, "exit");
   EXPECT_EQ(kernel.instructions[14].op, "mov.u32");
-  EXPECT_EQ(rewritten->variables.size(), 1u);
+  EXPECT_EQ(rewritten->variables.size(), 0u);  // The module's are used where they are.
   auto layout = LayoutOf(*module, module->functions[1]);
   ASSERT_TRUE(layout.ok());
   EXPECT_EQ(layout->own_bytes, 9u);
@@ -204,8 +216,8 @@ TEST(CudaSlicingGuard, KernelsWithoutParametersGetThem) {
     ASSERT_NE(module, nullptr) << header;
     auto guarded = Rewrite(*module, "k", Way::kGuard);
     ASSERT_TRUE(guarded.ok()) << header;
-    const Module rewritten = Parse(*guarded);
-    ASSERT_NE(rewritten, nullptr) << header << "\n" << *guarded;
+    const Module rewritten = Parse(guarded->text);
+    ASSERT_NE(rewritten, nullptr) << header << "\n" << guarded->text;
     EXPECT_EQ(rewritten->functions[0].parameter_count, 2u);
   }
 }
@@ -217,15 +229,15 @@ TEST(CudaSlicingOffset, TheKernelNamesPlacesThatItFindsOut) {
   EXPECT_TRUE(MayOffset(*module, "k"));
   auto text = Rewrite(*module, "k", Way::kOffset);
   ASSERT_TRUE(text.ok());
-  const Module rewritten = Parse(*text);
-  ASSERT_NE(rewritten, nullptr) << *text;
+  const Module rewritten = Parse(text->text);
+  ASSERT_NE(rewritten, nullptr) << text->text;
   const ptx::Function& kernel = rewritten->functions[0];
   ASSERT_EQ(kernel.parameter_count, 6u);
   // Where it runs is asked once, at the start.
   uint32_t asked = 0;
   for (const ptx::Operand& operand : kernel.operands) asked += operand.kind == ptx::OperandKind::kSpecial ? 1 : 0;
   EXPECT_EQ(asked, 1u);
-  EXPECT_NE(text->find("mov.u32 %r2, %__hawser_x; // %ctaid.y\nmov.u32 %r3, %__hawser_nz;\nmov.b32 %r4, %__hawser_y;"),
+  EXPECT_NE(text->text.find("mov.u32 %r2, %__hawser_x; // %ctaid.y\nmov.u32 %r3, %__hawser_nz;\nmov.b32 %r4, %__hawser_y;"),
             std::string::npos);
 }
 
@@ -240,6 +252,90 @@ TEST(CudaSlicingOffset, OthersMustNotAskForPlaces) {
   EXPECT_FALSE(may(Head() + Kernel("mad.lo.s32 %r2, %ctaid.x, %r1, %r1;")));
   EXPECT_TRUE(may(Head() + Kernel("mov.u32 %r2, %ntid.x;")));
   EXPECT_FALSE(may(Head() + Kernel("mov.u32 %r2, %smid;")));
+}
+
+/// The copy's only kernel, whose variables are `names`.
+Module CopyOf(const std::string& text, const std::vector<std::string>& names, std::string* copied = nullptr) {
+  const Module module = Parse(text);
+  if (module == nullptr) return nullptr;
+  auto copy = Rewrite(*module, "k", Way::kGuard);
+  EXPECT_TRUE(copy.ok()) << (copy.ok() ? "" : copy.status().text());
+  if (!copy.ok()) return nullptr;
+  EXPECT_EQ(copy->variables, names) << copy->text;
+  if (copied != nullptr) *copied = copy->text;
+  return Parse(copy->text);
+}
+
+TEST(CudaSlicingVariables, TheCopyFindsThemInItsTable) {
+  std::string text;
+  const Module copy = CopyOf(Head() +
+                                 ".visible .global .align 4 .u32 unused[100];\n.const .align 4 .u32 factors[4] = {1, 2, 3, 4};\n"
+                                 ".visible .global .align 8 .u64 sums[8] = {generic(unused), 0};\n" +
+                                 Kernel("red.global.add.u32 [sums+4], 1;\n@%p1 ld.const.u32 %r2, [factors+8];\n"
+                                        "mov.u64 %rd2, factors;\nadd.s64 %rd2, %rd2, 4;\nld.const.u32 %r3, [%rd2];\n"
+                                        "cvta.const.u64 %rd3, %rd2;\nmov.u64 %rd4, sums+16;\n$L:ld.global.u64 %rd5, sums[1];"),
+                             {"sums", "factors"}, &text);
+  ASSERT_NE(copy, nullptr) << text;
+  ASSERT_EQ(copy->variables.size(), 1u) << text;
+  EXPECT_EQ(copy->variables[0].name, kVariableTable);
+  EXPECT_EQ(copy->variables[0].space, ptx::Space::kConst);
+  EXPECT_EQ(copy->variables[0].linkage, ptx::Linkage::kVisible);
+  EXPECT_EQ(copy->variables[0].size, 16u);
+  const auto has = [&](const std::string& what) {
+    EXPECT_NE(text.find(what), std::string::npos) << what << "\nin\n" << text;
+  };
+  has("[__hawser_variables+0]; add.s64 %__hawser_v, %__hawser_v, 4; red.global.add.u32 [%__hawser_v], 1; }");
+  // The predicate stays with its instruction; the table is read whether it holds or not.
+  has("[__hawser_variables+8]; add.s64 %__hawser_v, %__hawser_v, 8; @%p1 ld.global.u32 %r2, [%__hawser_v]; }");
+  has("[__hawser_variables+8]; mov.u64 %rd2, %__hawser_v; }");
+  // What comes from such an address is read as other memory too.
+  has("\nld.global.u32 %r3, [%rd2];");
+  has("\ncvta.global.u64 %rd3, %rd2;");
+  has("add.s64 %__hawser_v, %__hawser_v, 16; mov.u64 %rd4, %__hawser_v; }");
+  has("$L:{ .reg .b64 %__hawser_v;");
+  has("add.s64 %__hawser_v, %__hawser_v, 8; ld.global.u64 %rd5, [%__hawser_v]; }");
+}
+
+TEST(CudaSlicingVariables, FunctionsThatAreCalledFindThemToo) {
+  std::string text;
+  const Module copy = CopyOf(Head() + ".global .align 4 .u32 count;\n.global .align 4 .u32 never;\n"
+                                      ".func tell();\n.func idle();\n"
+                                      ".func tell()\n{\nred.global.add.u32 [count], 1;\nret;\n}\n"
+                                      ".func idle()\n{\nred.global.add.u32 [never], 1;\nret;\n}\n" +
+                                 Kernel("call.uni tell;"),
+                             {"count"}, &text);
+  ASSERT_NE(copy, nullptr) << text;
+  // What it cannot reach is not compiled again, nor are variables that only that would use.
+  ASSERT_EQ(copy->functions.size(), 2u) << text;
+  EXPECT_EQ(copy->functions[0].name, "tell");
+  EXPECT_EQ(text.find("never"), std::string::npos);
+}
+
+TEST(CudaSlicingVariables, ModulesWithoutConstantsKeepTheirLoads) {
+  std::string text;
+  const Module copy =
+      CopyOf(Head() + ".global .align 1 .b8 $str[3] = {72, 105, 0};\n.global .align 4 .u32 gone;\n" +
+                 Kernel("ld.const.u32 %r2, [%rd1];\nmov.u64 %rd2, $str;"),
+             {}, &text);
+  ASSERT_NE(copy, nullptr) << text;
+  EXPECT_NE(text.find("\nld.const.u32 %r2, [%rd1];"), std::string::npos);
+  ASSERT_EQ(copy->variables.size(), 1u) << text;
+  EXPECT_EQ(copy->variables[0].name, "$str");
+}
+
+TEST(CudaSlicingVariables, WhatCannotBeReplacedIsNotCopied) {
+  const auto refused = [](const std::string& text) {
+    const Module module = Parse(text);
+    return module != nullptr && !Rewrite(*module, "k", Way::kGuard).ok();
+  };
+  const std::string variable = ".global .align 4 .u32 sum;\n";
+  EXPECT_FALSE(refused(Head() + variable + Kernel("st.global.u32 [sum], %r1;")));
+  EXPECT_TRUE(refused(Head() + variable + Kernel("mov.b64 %rd2, {sum, sum};")));
+  EXPECT_TRUE(refused(Head() + ".const .align 4 .u32 c;\n" +
+                      Kernel("mov.u64 %rd2, c;\nisspacep.const %p1, %rd2;")));
+  EXPECT_TRUE(refused(Head() + ".const .align 4 .u32 c;\n" + Kernel("prefetch.const.tensormap [%rd1];")));
+  EXPECT_TRUE(refused(Head() + ".global .align 1 .b8 $str[2] = {72, 0}, plain[4];\n" +
+                      Kernel("mov.u64 %rd2, $str;")));
 }
 
 TEST(CudaSlicingGuard, TextsWithOurNamesAreLeftAlone) {

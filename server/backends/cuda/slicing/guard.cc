@@ -1,15 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "server/backends/cuda/slicing/guard.h"
 
-#include <algorithm>
+#include <unordered_set>
 
+#include "server/backends/cuda/slicing/places.h"
+#include "server/backends/cuda/slicing/scan.h"
+#include "server/backends/cuda/slicing/text_edits.h"
+#include "server/backends/cuda/slicing/variables.h"
 #include "softcuda/ptx/lexer.h"
 
 namespace hawser::server::cuda_slicing {
 namespace {
 
 using ptx::Lexer;
-using ptx::Token;
 using ptx::TokenKind;
 using wire::Code;
 using wire::Result;
@@ -81,21 +84,14 @@ std::string_view OffsetName(std::string_view name) {
   return {};
 }
 
-/// A body, from behind its '{', with those names.
-std::string WithOffsetNames(std::string_view body) {
-  std::string out;
-  size_t at = 0;
-  for (Lexer lexer(body); lexer.Peek().kind != TokenKind::kEnd; lexer.Next()) {
+/// Those names in a kernel's body, which is the text from `begin` to `end`.
+void TakeOffsetNames(size_t begin, size_t end, TextEdits* edits) {
+  for (Lexer lexer(edits->text().substr(begin, end - begin)); lexer.Peek().kind != TokenKind::kEnd; lexer.Next()) {
     const std::string_view to = lexer.Peek().kind == TokenKind::kWord ? OffsetName(lexer.Peek().text) : "";
     if (to.empty()) continue;
-    out.append(body.substr(at, lexer.Offset() - at)).append(to);
-    at = lexer.Offset() + lexer.Peek().text.size();
+    const size_t at = edits->Offset(lexer.Peek().text);
+    edits->Replace(at, at + lexer.Peek().text.size(), std::string(to));
   }
-  return out.append(body.substr(at));
-}
-
-bool IsLinkage(std::string_view word) {
-  return word == ".visible" || word == ".weak" || word == ".extern" || word == ".common";
 }
 
 uint64_t RoundUp(uint64_t value, uint64_t alignment) {
@@ -105,105 +101,6 @@ uint64_t RoundUp(uint64_t value, uint64_t alignment) {
 Status Unclear(const char* what) {
   return Status(Code::kInvalid, std::string("a kernel's text cannot be told from the rest: ") + what);
 }
-
-/// One pass over the text.
-class KernelFinder {
- public:
-  explicit KernelFinder(std::string_view text) : lexer_(text) {}
-
-  Result<std::vector<KernelPlace>> Run() {
-    size_t linkage = kNowhere;
-    while (lexer_.Peek().kind != TokenKind::kEnd) {
-      if (lexer_.Peek().kind == TokenKind::kBad) return Unclear("a byte that begins no token");
-      const size_t at = lexer_.Offset();
-      const Token token = lexer_.Next();
-      if (IsLinkage(token.text)) {
-        if (linkage == kNowhere) linkage = at;
-        continue;
-      }
-      if (token.text == ".entry") {
-        if (!Kernel(linkage == kNowhere ? at : linkage)) return Unclear(problem_);
-      } else if (token.text == "{" && !lexer_.SkipBraces()) {
-        return Unclear("a brace that does not close");
-      }
-      linkage = kNowhere;
-    }
-    return std::move(kernels_);
-  }
-
- private:
-  static constexpr size_t kNowhere = SIZE_MAX;
-
-  bool Kernel(size_t begin) {
-    KernelPlace kernel;
-    kernel.begin = begin;
-    if (lexer_.Peek().text == ".attribute") {
-      lexer_.Next();
-      if (lexer_.Next().text != "(" || !SkipParentheses()) return Problem("an attribute without its list");
-    }
-    if (lexer_.Peek().kind != TokenKind::kWord) return Problem("a kernel without a name");
-    kernel.name = lexer_.Peek().text;
-    kernel.name_end = lexer_.Offset() + kernel.name.size();
-    lexer_.Next();
-    if (lexer_.Peek().text == "(") {
-      kernel.parameters_begin = lexer_.Offset() + 1;
-      lexer_.Next();
-      if (!SkipParentheses()) return Problem("a list of parameters that does not end");
-      kernel.parameters_end = closed_at_;
-    }
-    for (;;) {
-      if (lexer_.Peek().kind == TokenKind::kEnd) return Problem("a kernel that does not end");
-      const size_t at = lexer_.Offset();
-      const Token token = lexer_.Next();
-      if (token.text == ".pragma") {
-        while (lexer_.Peek().kind != TokenKind::kEnd && lexer_.Next().text != ";") {
-        }
-      } else if (token.text == ";") {
-        kernel.end = at + 1;
-        break;
-      } else if (token.text == "{") {
-        kernel.body = at + 1;
-        if (!SkipBody(&kernel.end)) return Problem("a body that does not end");
-        break;
-      }
-    }
-    kernels_.push_back(kernel);
-    return true;
-  }
-
-  /// Behind '(' to behind its ')'.
-  bool SkipParentheses() {
-    for (uint32_t depth = 1; lexer_.Peek().kind != TokenKind::kEnd;) {
-      closed_at_ = lexer_.Offset();
-      const Token token = lexer_.Next();
-      if (token.text == "(") ++depth;
-      if (token.text == ")" && --depth == 0) return true;
-    }
-    return false;
-  }
-
-  bool SkipBody(size_t* end) {
-    for (uint32_t depth = 1; lexer_.Peek().kind != TokenKind::kEnd;) {
-      const size_t at = lexer_.Offset();
-      const Token token = lexer_.Next();
-      if (token.text == "{") ++depth;
-      if (token.text != "}" || --depth != 0) continue;
-      *end = at + 1;
-      return true;
-    }
-    return false;
-  }
-
-  bool Problem(const char* what) {
-    problem_ = what;
-    return false;
-  }
-
-  Lexer lexer_;
-  size_t closed_at_ = 0;
-  const char* problem_ = "";
-  std::vector<KernelPlace> kernels_;
-};
 
 }  // namespace
 
@@ -230,53 +127,53 @@ Result<ParameterLayout> LayoutOf(const ptx::Module& module, const ptx::Function&
   return layout;
 }
 
-Result<std::vector<KernelPlace>> FindKernels(std::string_view text) {
-  return KernelFinder(text.substr(0, text.find('\0'))).Run();
-}
-
-Result<std::string> Rewrite(const ptx::Module& module, std::string_view kernel, Way way) {
-  const std::string_view prologue = way == Way::kGuard ? kGuard : kOffset;
-  const std::string_view parameters = way == Way::kGuard ? kGuardParameters : kOffsetParameters;
+Result<Copy> Rewrite(const ptx::Module& module, std::string_view kernel, Way way) {
   const std::string_view text = *module.text;
   if (text.find(kMark) != std::string_view::npos) return Unclear("it has names of ours");
-  Result<std::vector<KernelPlace>> kernels = FindKernels(text);
-  if (!kernels.ok()) return kernels.status();
-  const auto is_ours = [&](const KernelPlace& place) { return place.name == kernel && place.body != 0; };
-  if (std::count_if(kernels->begin(), kernels->end(), is_ours) != 1) return Unclear("it is not there once");
-  std::string out;
-  out.reserve(text.size() + prologue.size() + parameters.size() + 8);
-  size_t at = 0;
-  const auto copy_to = [&](size_t end) {
-    out += text.substr(at, end - at);
-    at = end;
-  };
-  for (const KernelPlace& place : *kernels) {
-    copy_to(place.begin);
-    if (!is_ours(place)) {
-      at = place.end;
-      out += '\n';  // So that what was before and what comes behind stay two words.
+  Result<Places> places = FindPlaces(text);
+  if (!places.ok()) return places.status();
+  const std::vector<const ptx::Function*> reached = ReachedFrom(module, kernel);
+  if (reached.empty()) return Unclear("it is not there");
+  TextEdits edits(text);
+  VariableUses variables(module, &edits);
+  for (const ptx::Function* function : reached) {
+    if (Status status = variables.Redirect(*function); !status.ok()) return status;
+  }
+  if (Status status = variables.Declare(*places); !status.ok()) return status;
+  std::unordered_set<std::string_view> wanted, defined;
+  for (const ptx::Function* function : reached) wanted.insert(function->name);
+  for (const FunctionPlace& place : places->functions) {
+    if (place.body != 0) defined.insert(place.name);
+  }
+  size_t found = 0;
+  for (const FunctionPlace& place : places->functions) {
+    if (!place.entry) {
+      // Declarations of what is elsewhere stay: the driver's own functions are among them.
+      if (defined.contains(place.name) && !wanted.contains(place.name)) edits.Replace(place.begin, place.end, "\n");
       continue;
     }
+    if (place.name != kernel || place.body == 0) {
+      edits.Replace(place.begin, place.end, "\n");  // So that what was before and what comes behind stay two words.
+      continue;
+    }
+    ++found;
+    const std::string_view parameters = way == Way::kGuard ? kGuardParameters : kOffsetParameters;
     if (place.parameters_begin == 0) {
-      copy_to(place.name_end);
-      out.append("(").append(parameters).append(")");
+      edits.Insert(place.name_end, "(" + std::string(parameters) + ")");
     } else {
-      copy_to(place.parameters_end);
       const std::string_view own = text.substr(place.parameters_begin, place.parameters_end - place.parameters_begin);
-      if (Lexer(own).Peek().kind != TokenKind::kEnd) out += ",";
-      out.append("\n").append(parameters);
+      const bool none = Lexer(own).Peek().kind == TokenKind::kEnd;
+      edits.Insert(place.parameters_end, (none ? "\n" : ",\n") + std::string(parameters));
     }
-    copy_to(place.body);
-    out += prologue;
-    if (way == Way::kGuard) {
-      copy_to(place.end);
-    } else {
-      out += WithOffsetNames(text.substr(at, place.end - at));
-      at = place.end;
-    }
+    edits.Insert(place.body, std::string(way == Way::kGuard ? kGuard : kOffset));
+    if (way == Way::kOffset) TakeOffsetNames(place.body, place.end, &edits);
   }
-  copy_to(text.size());
-  return out;
+  if (found != 1) return Unclear("it is not there once");
+  Copy copy;
+  copy.text = edits.Apply();
+  if (!edits.clean()) return Unclear("what must change lies one in the other");
+  copy.variables = variables.Take();
+  return copy;
 }
 
 }  // namespace hawser::server::cuda_slicing

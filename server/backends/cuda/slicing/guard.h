@@ -38,23 +38,16 @@ uint64_t MostParameterBytes(uint32_t version_major, uint32_t version_minor, uint
 /// The layout, of both ways; kInvalid when the added parameters do not fit.
 wire::Result<ParameterLayout> LayoutOf(const ptx::Module& module, const ptx::Function& kernel);
 
-/// Where a kernel stands in its module's text: byte offsets.
-struct KernelPlace {
-  std::string_view name;
-  size_t begin = 0;  ///< With .visible and the like before .entry.
-  size_t end = 0;    ///< Behind the closing brace, or behind ';'.
-  size_t name_end = 0;
-  size_t parameters_begin = 0;  ///< Behind '('; 0: there is no list.
-  size_t parameters_end = 0;    ///< At its ')'.
-  size_t body = 0;              ///< Behind '{'; 0: declared only.
+struct Copy {
+  std::string text;
+  /// What the 64-bit words of the copy's table must hold before it runs (variables.h): addresses of these variables.
+  std::vector<std::string> variables;
 };
 
-/// All kernels of a text that ptx::Parse() has taken. kInvalid when they cannot be told apart.
-wire::Result<std::vector<KernelPlace>> FindKernels(std::string_view text);
-
-/// A module with this kernel, rewritten, and no other; everything else of the module is in it. It has variables of its
-/// own: whether the kernel can do with those, or with offsets, is not looked at here (scan.h).
-wire::Result<std::string> Rewrite(const ptx::Module& module, std::string_view kernel, Way way);
+/// A module with this kernel, rewritten, and what it may call. The module's variables are not in it. Whether the kernel
+/// may run in parts, or with offsets, is not looked at here (scan.h). kInvalid: it cannot be copied; why, as the rest of
+/// "runs whole: ...".
+wire::Result<Copy> Rewrite(const ptx::Module& module, std::string_view kernel, Way way);
 
 }  // namespace hawser::server::cuda_slicing
 

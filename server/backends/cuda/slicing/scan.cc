@@ -8,7 +8,10 @@
 #include <vector>
 
 #include "server/backends/cuda/slicing/guard.h"
+#include "server/backends/cuda/slicing/places.h"
+#include "server/backends/cuda/slicing/variables.h"
 #include "server/backends/cuda/slicing/wait_scan.h"
+#include "softcuda/ptx/flow.h"
 #include "softcuda/ptx/lexer.h"
 
 namespace hawser::server::cuda_slicing {
@@ -35,13 +38,6 @@ std::string_view WhatItTells(SpecialRegister which) {
   if (In(which, SpecialRegister::kClusterIdX, SpecialRegister::kIsExplicitCluster)) return "it knows of clusters";
   if (In(which, SpecialRegister::kEnvreg0, SpecialRegister::kEnvreg31)) return "it reads what the driver alone knows";
   return {};
-}
-
-/// What compilers name the texts of messages: nobody writes to them.
-bool IsText(const Variable& variable) {
-  return variable.linkage == ptx::Linkage::kInternal && !variable.initial.empty() && variable.addresses.empty() &&
-         (variable.name.starts_with("$str") || variable.name.starts_with("_$_str") ||
-          variable.name.starts_with("__unnamed_"));
 }
 
 /// Functions of the driver itself that do the same in a part.
@@ -76,6 +72,15 @@ class Scan {
     return {};
   }
 
+  /// Whatever else there is to say of it.
+  std::vector<const Function*> Reached(std::string_view name) {
+    const auto kernel = functions_.find(name);
+    if (kernel == functions_.end() || !kernel->second->entry || !kernel->second->defined) return {};
+    Reach(*kernel->second);
+    for (size_t i = 0; i < reached_.size(); ++i) Look(*reached_[i]);
+    return reached_;
+  }
+
   /// After Run() has found nothing.
   bool OnlyTheKernelAsksForPlace() const {
     return std::all_of(reached_.begin(), reached_.end(), [&](const Function* function) {
@@ -103,10 +108,10 @@ class Scan {
   }
 
   std::string Directives(std::string_view name) {
-    auto kernels = FindKernels(*module_.text);
-    if (!kernels.ok()) return kernels.status().text();
-    for (const KernelPlace& place : *kernels) {
-      if (place.name != name || place.body == 0) continue;
+    auto places = FindPlaces(*module_.text);
+    if (!places.ok()) return places.status().text();
+    for (const FunctionPlace& place : places->functions) {
+      if (!place.entry || place.name != name || place.body == 0) continue;
       ptx::Lexer lexer(std::string_view(*module_.text).substr(place.begin, place.body - place.begin));
       while (lexer.Peek().kind != ptx::TokenKind::kEnd) {
         if (lexer.Next().text.find("cluster") != std::string_view::npos) return "it knows of clusters";
@@ -123,10 +128,7 @@ class Scan {
     if (index >= module_.names.size()) return;
     const std::string& name = module_.names[index];
     if (const auto variable = variables_.find(name); variable != variables_.end()) {
-      // Of shared memory every block has its own.
-      if (variable->second->space != ptx::Space::kShared && !IsText(*variable->second)) {
-        why_ = "it uses a variable of its module";
-      }
+      if (IsReference(*variable->second)) why_ = "it uses a texture reference of its module";
       return;
     }
     const auto function = functions_.find(name);
@@ -158,7 +160,18 @@ class Scan {
       if (op.find("cluster") != std::string_view::npos || op.starts_with("mapa") || op.starts_with("getctarank")) {
         why_ = "it knows of clusters";
       }
+      if (ptx::Opcode(instruction) == "call" && IsIndirect(function, instruction)) {
+        why_ = "it calls functions by their addresses";
+      }
     }
+  }
+
+  /// call (result), %register, (arguments), prototype;
+  static bool IsIndirect(const Function& function, const Instruction& call) {
+    for (uint32_t i = 0; i < call.operand_count; ++i) {
+      if (function.operands[call.first_operand + i].kind == OperandKind::kRegister) return true;
+    }
+    return false;
   }
 
   /// Whether a call of this within a loop may be how the loop waits.
@@ -184,6 +197,10 @@ std::string WhyWhole(const Module& module, std::string_view kernel) { return Sca
 bool MayOffset(const Module& module, std::string_view kernel) {
   Scan scan(module);
   return scan.Run(kernel).empty() && scan.OnlyTheKernelAsksForPlace();
+}
+
+std::vector<const ptx::Function*> ReachedFrom(const Module& module, std::string_view kernel) {
+  return Scan(module).Reached(kernel);
 }
 
 }  // namespace hawser::server::cuda_slicing

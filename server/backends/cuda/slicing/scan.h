@@ -16,6 +16,7 @@
 
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "softcuda/ptx/module.h"
 
@@ -27,6 +28,9 @@ std::string WhyWhole(const ptx::Module& module, std::string_view kernel);
 /// True when parts of it may be launched with an offset (guard.h): nobody but the kernel itself asks where a block is
 /// in the launch, and that by moves alone. Of kernels that may run in parts.
 bool MayOffset(const ptx::Module& module, std::string_view kernel);
+
+/// The kernel, and the functions of the module whose names it may meet, directly or by others'. Empty: no such kernel.
+std::vector<const ptx::Function*> ReachedFrom(const ptx::Module& module, std::string_view kernel);
 
 }  // namespace hawser::server::cuda_slicing
 
