@@ -33,10 +33,17 @@ if(HAWSER_NVCC_LEFT_OUT)
   foreach(name ${runtime})
     list(APPEND names cudart_${name}_split)
   endforeach()
-  hawser_left_out(integration "${HAWSER_NVCC_LEFT_OUT}" ${names})
+  hawser_left_out(integration "${HAWSER_NVCC_LEFT_OUT}" ${names} cuda_copies_assemble)
   return()
 endif()
 hawser_nvcc_program(cuda_split_kernels SOURCES cuda_split_kernels.cu)
+add_executable(rewrite_kernels ${PROJECT_SOURCE_DIR}/tests/support/rewrite_kernels.cc)
+target_link_libraries(rewrite_kernels PRIVATE hawser_options hawser_cuda_slicing)
+add_test(NAME cuda_copies_assemble
+  COMMAND ${HAWSER_PYTHON} ${CMAKE_CURRENT_SOURCE_DIR}/cuda_copies_assemble.py --rewrite $<TARGET_FILE:rewrite_kernels> --nvcc ${HAWSER_NVCC}
+          ${CMAKE_CURRENT_SOURCE_DIR}/cuda_split_kernels.cu ${CMAKE_CURRENT_SOURCE_DIR}/cudart/symbols.cu
+          ${CMAKE_CURRENT_SOURCE_DIR}/cudart/textures.cu ${CMAKE_CURRENT_SOURCE_DIR}/cudart/asserts.cu)
+set_tests_properties(cuda_copies_assemble PROPERTIES LABELS integration TIMEOUT ${HAWSER_TIME_LIMIT} SKIP_RETURN_CODE 77)
 foreach(transport shm tcp)
   add_test(NAME cuda_split_same_${transport}
     COMMAND ${HAWSER_PYTHON} ${CMAKE_CURRENT_SOURCE_DIR}/cuda_split_same.py --build ${PROJECT_BINARY_DIR}
