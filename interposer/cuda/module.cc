@@ -224,6 +224,8 @@ CUresult LoadImages(ModuleBase* module, const ImageOffer& offer, JitOptions& opt
     }
     options.Answer(answer->info_log, answer->error_log);
     if (answer->status == 0) Adopt(module, *answer);
+    // The program's load is over: whether these come there is nothing that it would want to know.
+    if (answer->status == 0) (void)UploadMissing(session, answer->wanted, offers);
     if (answer->status == CUDA_ERROR_NO_BINARY_FOR_GPU) SayNoCode("a module cannot be loaded", answer->error_log);
     return FromWire(answer->status);
   }

@@ -54,6 +54,25 @@ foreach(transport shm tcp)
   set_tests_properties(cuda_split_same_${transport} PROPERTIES LABELS integration TIMEOUT ${HAWSER_TIME_LIMIT} SKIP_RETURN_CODE 77
     ENVIRONMENT "${HAWSER_TEST_ENVIRONMENT}")
 endforeach()
+
+# The same kernels as nvcc's users have them, machine code with its text: of the code parts cannot be made, of the text
+# they can, which comes to the server after the code. The driver takes machine code, in so far as it runs its text.
+set(text ${CMAKE_CURRENT_BINARY_DIR}/cuda_split_kernels.ptx)
+add_custom_command(OUTPUT ${text}
+  COMMAND ${HAWSER_NVCC} -std=c++17 -O2 -ptx -arch=compute_90 -o ${text} ${CMAKE_CURRENT_SOURCE_DIR}/cuda_split_kernels.cu
+  DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/cuda_split_kernels.cu VERBATIM COMMENT "nvcc -ptx cuda_split_kernels")
+add_custom_target(nvcc_cuda_split_text ALL DEPENDS ${text})
+hawser_nvcc_program(cuda_split_code SOURCES cuda_split_kernels.cu ARCH compute_90 CODE [compute_90,sm_90])
+foreach(transport shm tcp)
+  add_test(NAME cuda_split_code_${transport}
+    COMMAND ${HAWSER_PYTHON} ${CMAKE_CURRENT_SOURCE_DIR}/cuda_split_same.py --build ${PROJECT_BINARY_DIR}
+            --transport ${transport} --settings off gate blocks=1 blocks=7,refuse=3
+            --server-arg=--cuda-driver --server-arg=$<TARGET_FILE:cubin_driver> --server-env HAWSER_TEST_CUBIN_TEXT=${text}
+            --split places --split matmul --split histogram --split guarded --split counted --split weighted
+            --whole addressed --whole timed --never together -- ${CMAKE_CURRENT_BINARY_DIR}/cuda_split_code)
+  set_tests_properties(cuda_split_code_${transport} PROPERTIES LABELS integration TIMEOUT ${HAWSER_TIME_LIMIT} SKIP_RETURN_CODE 77
+    ENVIRONMENT "${HAWSER_TEST_ENVIRONMENT}")
+endforeach()
 foreach(name ${examples})
   add_test(NAME cuda_example_${name}_split
     COMMAND ${HAWSER_PYTHON} ${PROJECT_SOURCE_DIR}/tests/support/cuda_program.py --build ${PROJECT_BINARY_DIR}

@@ -4,7 +4,7 @@
 parts or whose gate refuses, and compares what it prints.
 
     cuda_split_same.py --build DIR --transport shm --settings off blocks=1 gate,refuse=2,cores=1
-                       [--split NAME]... [--whole NAME]... [--never NAME]... [--alarm NAME]... -- program args...
+                       [--server-arg ARG]... [--server-env K=V]... [--split NAME]... [--whole NAME]... [--never NAME]... [--alarm NAME]... -- program args...
 
 --settings: values of HAWSER_CUDA_SPLIT. --split and --whole: kernels that the server's log must name as split, and as
 run whole, with settings that name blocks, so that the test fails when nothing is split at all; and with settings that
@@ -27,6 +27,8 @@ def main():
     parser.add_argument("--build", required=True, type=pathlib.Path)
     parser.add_argument("--transport", default="shm")
     parser.add_argument("--settings", nargs="+", required=True)
+    parser.add_argument("--server-arg", action="append", default=[])
+    parser.add_argument("--server-env", action="append", default=[])
     parser.add_argument("--split", action="append", default=[])
     parser.add_argument("--whole", action="append", default=[])
     parser.add_argument("--never", action="append", default=[])
@@ -50,7 +52,8 @@ def main():
         return 1
     good = True
     for setting in args.settings:
-        with Server(build, args.transport, env=dict(env, HAWSER_CUDA_SPLIT=setting), cuda=True) as server:
+        server_env = dict(env, HAWSER_CUDA_SPLIT=setting, **dict(each.split("=", 1) for each in args.server_env))
+        with Server(build, args.transport, args.server_arg, env=server_env, cuda=True) as server:
             remote = subprocess.run([hawser, "run", "--server", server.uri, "--"] + command, env=env,
                                     stdout=subprocess.PIPE, text=True)
             clean = server.wait_for_no_workers() and server.process.poll() is None

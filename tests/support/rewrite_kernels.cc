@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// rewrite_kernels PTX FOLDER: writes the copies that a server would make of a PTX file's kernels to FOLDER, as N.ptx, and
-// prints a line for each kernel: "N offset NAME", "N guard NAME", or "- NAME: why it runs whole".
+// rewrite_kernels PTX FOLDER: writes the copies that a server would make of a PTX file's kernels to FOLDER, as N.ptx,
+// and prints a line for each kernel: "N offset NAME", "N guard NAME", or "- NAME: why it runs whole".
 #include <cstdio>
 #include <fstream>
 #include <iterator>

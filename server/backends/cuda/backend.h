@@ -40,6 +40,7 @@
 #include "server/backends/cuda/driver_choice.h"
 #include "server/backends/cuda/gate.h"
 #include "server/backends/cuda/heap_memory.h"
+#include "server/backends/cuda/image_choice.h"
 #include "server/backends/cuda/image_store.h"
 #include "server/backends/cuda/image_uploads.h"
 #include "server/backends/cuda/linear_memory.h"
@@ -361,6 +362,7 @@ class CudaBackend final : public cuda::Handler, public SessionBackend {
   template <typename Answer>
   void FailJit(const cuda::Call& call, std::string_view what, int32_t status, const std::string& text,
                const JitOptions* options);
+  std::shared_ptr<cuda_slicing::ModuleText> SourceText(const SourceImage& source, std::vector<uint32_t>* wanted);
   /// The loader's: a module for the executor to take, before the guest hears of it.
   void Hand(wire::Id id, Module module);
   void AdoptLoaded();
@@ -508,6 +510,7 @@ class CudaBackend final : public cuda::Handler, public SessionBackend {
   CUcontext current_ = nullptr;
   uint64_t heap_address_ = 0;  ///< As devices see it; 0: they do not.
   uint64_t modules_loaded_ = 0;
+  std::multimap<wire::Sha256Digest, std::weak_ptr<cuda_slicing::ModuleText>> awaited_texts_;
   CUcontext heap_owner_ = nullptr;
   std::atomic<bool> may_print_{false};   ///< Some module may print; by the loader's thread.
   std::atomic<bool> may_assert_{false};  ///< The same for assertions.

@@ -56,6 +56,29 @@ std::vector<size_t> ChooseImages(const std::vector<OfferedImage>& offered, const
   return parts;
 }
 
+std::optional<size_t> ChooseSource(const std::vector<OfferedImage>& offered, const std::vector<size_t>& chosen,
+                                   const DeviceTarget& device) {
+  if (chosen.size() != 1 || chosen.front() >= offered.size()) return std::nullopt;
+  const OfferedImage& machine_code = offered[chosen.front()];
+  if (machine_code.kind != OfferedImage::Kind::kElf || machine_code.form != OfferedImage::Form::kFatbinEntry ||
+      machine_code.group != 0) {
+    return std::nullopt;
+  }
+  std::vector<OfferedImage> texts;
+  std::vector<size_t> indices;
+  for (size_t i = 0; i < offered.size(); ++i) {
+    const OfferedImage& image = offered[i];
+    if (image.kind != OfferedImage::Kind::kPtx || image.form != OfferedImage::Form::kFatbinEntry || image.group != 0) {
+      continue;
+    }
+    texts.push_back(image);
+    indices.push_back(i);
+  }
+  const std::vector<size_t> best = ChooseImages(texts, device);
+  if (best.size() != 1) return std::nullopt;
+  return indices[best.front()];
+}
+
 std::string DescribeImages(const std::vector<OfferedImage>& offered) {
   constexpr size_t kMost = 12;
   std::string text;

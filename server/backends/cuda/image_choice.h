@@ -4,6 +4,7 @@
 #define HAWSER_SERVER_BACKENDS_CUDA_IMAGE_CHOICE_H_
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -24,6 +25,13 @@ struct OfferedImage {
   wire::Sha256Digest hash{};
 };
 
+/// The text of machine code, as it was offered: which image that is.
+struct SourceImage {
+  uint32_t index = 0;
+  uint64_t size = 0;
+  wire::Sha256Digest hash{};
+};
+
 struct DeviceTarget {
   uint32_t sm = 0;          ///< 10 * major + minor of the compute capability.
   bool runs_cubins = true;  ///< The software device runs PTX alone.
@@ -32,6 +40,11 @@ struct DeviceTarget {
 /// Indices of the images to load: one that is ready to run, or the relocatable code of each translation unit. Empty:
 /// the device can run none of them.
 std::vector<size_t> ChooseImages(const std::vector<OfferedImage>& offered, const DeviceTarget& device);
+
+/// The PTX of the same fatbin that is the source of machine code which was chosen alone, for copies of its kernels that
+/// run in parts; nothing where there is none that the device can run.
+std::optional<size_t> ChooseSource(const std::vector<OfferedImage>& offered, const std::vector<size_t>& chosen,
+                                   const DeviceTarget& device);
 
 /// "PTX for sm_75, cubin for sm_90a", for messages.
 std::string DescribeImages(const std::vector<OfferedImage>& offered);

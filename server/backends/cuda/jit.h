@@ -8,6 +8,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -26,6 +27,7 @@ struct CudaBackend::Assembled {
     bool is_compressed = false;
   };
   std::vector<Part> parts;
+  std::optional<SourceImage> source;
   std::string hash;   ///< Stands for all of them.
   std::string offer;  ///< What there was to choose from, and the device, in words.
 };

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Where a loaded module's variables lie, for the copies of its kernels (slicing/variables.h). The builder of copies asks
-// while the executor may end the module.
+// Where a loaded module's variables lie, for the copies of its kernels (slicing/variables.h). The builder of copies
+// asks while the executor may end the module.
 #ifndef HAWSER_SERVER_BACKENDS_CUDA_MODULE_VARIABLES_H_
 #define HAWSER_SERVER_BACKENDS_CUDA_MODULE_VARIABLES_H_
 

@@ -105,6 +105,9 @@ int32_t CudaBackend::Assemble(const wire::ListView<cuda::ImageEntry>& entries, A
   assembled->offer = "the image has " + DescribeImages(offered) + "; the device is sm_" + std::to_string(target.sm) +
                      (target.runs_cubins ? "" : " and runs PTX alone");
   if (chosen.empty()) return Explain(CUDA_ERROR_NO_BINARY_FOR_GPU, assembled->offer);
+  if (const std::optional<size_t> source = ChooseSource(offered, chosen, target)) {
+    assembled->source = SourceImage{static_cast<uint32_t>(*source), offered[*source].size, offered[*source].hash};
+  }
   const size_t before = missing->size();
   for (const size_t index : chosen) {
     const OfferedImage& image = offered[index];
@@ -210,6 +213,11 @@ int32_t CudaBackend::UploadImage(const cuda::Call& call, const cuda::UploadImage
   const wire::Result<Image> image = uploads_->Finish(piece.hash);
   if (!image.ok()) return Fail(call, ExplainUpload(image.status()));
   images_->Keep(piece.hash, image.value());
+  const auto [first, last] = awaited_texts_.equal_range(piece.hash);
+  for (auto at = first; at != last; ++at) {
+    if (const auto text = at->second.lock()) text->Arrive(image.value());
+  }
+  awaited_texts_.erase(first, last);
   // Ahead of the load that the guest asks for next: when it has the answer, its tenant's next process finds the image.
   if (!images_->folder().empty()) {
     PostLoad(nullptr, [this, hash = piece.hash, kept = image.value()] { images_->Save(hash, *kept); });
@@ -225,6 +233,7 @@ struct CudaBackend::Load {
   Assembled assembled;
   std::unique_ptr<JitOptions> options;
   Module module;
+  std::vector<uint32_t> wanted;  ///< Indices of entries that the guest shall send when it is loaded.
 };
 
 int32_t CudaBackend::LoadModule(const cuda::Call& call, const cuda::LoadModule& message) {
@@ -267,6 +276,7 @@ int32_t CudaBackend::LoadModule(const cuda::Call& call, const cuda::LoadModule& 
     const Assembled::Part& only = load->assembled.parts.front();
     code->text = std::make_shared<cuda_slicing::ModuleText>(only.stored, only.type == CU_JIT_INPUT_FATBINARY);
   }
+  if (load->assembled.source && split_.splits) code->text = SourceText(*load->assembled.source, &load->wanted);
   load->module.code = std::move(code);
   // Its name is taken from now on. A hostile guest that uses it before the answer is refused.
   Module loading;
@@ -275,6 +285,19 @@ int32_t CudaBackend::LoadModule(const cuda::Call& call, const cuda::LoadModule& 
   if (status = Keep(message.module, std::move(loading)); status != 0) return fail(status);
   PostLoad(current_, [this, load] { RunLoad(*load); });
   return 0;
+}
+
+/// The text of machine code: the guest is asked for it once the module is loaded, and nobody waits for it.
+std::shared_ptr<cuda_slicing::ModuleText> CudaBackend::SourceText(const SourceImage& source,
+                                                                  std::vector<uint32_t>* wanted) {
+  constexpr uint64_t kMostSource = 16u << 20;  // It travels beside what the program itself sends.
+  auto text = std::make_shared<cuda_slicing::ModuleText>(images_->Get(source.hash), /*in_fatbin=*/true);
+  if (text->IsHere()) return text;
+  if (source.size > kMostSource) return nullptr;
+  std::erase_if(awaited_texts_, [](const auto& entry) { return entry.second.expired(); });
+  awaited_texts_.emplace(source.hash, text);
+  wanted->push_back(source.index);
+  return text;
 }
 
 void CudaBackend::PostLoad(CUcontext context, std::function<void()> job) {
@@ -392,6 +415,7 @@ void CudaBackend::RunLoad(Load& load) {
   reply.info_log = options.info();
   reply.error_log = options.error();
   reply.kernels = wire::ListView<cuda::KernelInfo>(std::span<const cuda::KernelInfo>(kernels));
+  reply.wanted = wire::ArrayView<uint32_t>(load.wanted.data(), load.wanted.size());
   reply.all_kernels = !functions.empty() && kernels.size() == functions.size() ? 1 : 0;
   Hand(load.id, std::move(module));
   Reply(load.call, reply);
@@ -455,6 +479,7 @@ int32_t CudaBackend::GetFunction(const cuda::Call& call, const cuda::GetFunction
   function.parameter_bytes = ParameterBytes(offsets, sizes);
   function.facts = std::make_shared<KernelFacts>();
   function.facts->name = name;
+  function.facts->parameter_bytes = function.parameter_bytes;
   function.facts->code = module->code;
   function.facts->key = scheduler::KernelKey::Of(device_name_, module->code->hash, name);
   status = Keep(message.function, function);

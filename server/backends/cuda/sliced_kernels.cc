@@ -42,6 +42,7 @@ std::shared_ptr<const SlicedKernel> SlicedKernels::Find(const std::shared_ptr<Ke
     if (!kernel->whole.exchange(true)) Tell(kernel->name, "runs whole: its module was not loaded from one PTX text");
     return nullptr;
   }
+  if (!kernel->code->text->IsHere()) return nullptr;
   const Order order{kernel, context};
   const Key key(*kernel, context);
   std::vector<std::shared_ptr<const SlicedKernel>> gone;  // They go without the lock, in this context.
@@ -97,6 +98,10 @@ std::shared_ptr<const SlicedKernel> SlicedKernels::Build(const Order& order) {
                                      [&](const ptx::Function& each) { return each.name == kernel.name; });
   auto layout = LayoutOf(**module, *function);
   if (!layout.ok()) return whole(layout.status().text());
+  // Of machine code it is only said that this is its source.
+  if (kernel.parameter_bytes != 0 && kernel.parameter_bytes != layout->own_bytes) {
+    return whole("its module's PTX gives it other parameters than the module");
+  }
   std::vector<CUjit_option> options;
   std::vector<void*> values;
   for (const auto& [option, value] : kernel.code->options) {
@@ -126,8 +131,8 @@ std::string SlicedKernels::FillTable(const KernelFacts& kernel, CUmodule copy, c
   for (size_t i = 0; i < names.size(); ++i) {
     const CUresult result = kernel.code->variables->Find(*driver_, names[i], &addresses[i]);
     if (result == CUDA_SUCCESS) continue;
-    return "its module's variable '" + OneLine(names[i].substr(0, 128)) + "' is not to be found: " +
-           ErrorText(*driver_, result);
+    return "its module's variable '" + OneLine(names[i].substr(0, 128)) +
+           "' is not to be found: " + ErrorText(*driver_, result);
   }
   CUdeviceptr table = 0;
   size_t size = 0;

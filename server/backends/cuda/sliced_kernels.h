@@ -37,7 +37,7 @@ using JitNumbers = std::vector<std::pair<CUjit_option, uint64_t>>;
 /// What is known of a module's code. Shared by the module and its kernels.
 struct ModuleCode {
   std::string hash;                                ///< Stands for its images and options.
-  std::shared_ptr<cuda_slicing::ModuleText> text;  ///< Null: it has no PTX, or is linked from several.
+  std::shared_ptr<cuda_slicing::ModuleText> text;  ///< Null: there is no PTX, or it is linked from several.
   JitNumbers options;
   uint64_t serial = 0;  ///< Of the session's: the same code loaded twice has other variables.
   const std::shared_ptr<ModuleVariables> variables = std::make_shared<ModuleVariables>();
@@ -48,6 +48,7 @@ struct KernelFacts {
   std::string name;
   scheduler::KernelKey key;
   std::shared_ptr<const ModuleCode> code;
+  uint64_t parameter_bytes = 0;       ///< As the driver says; 0: it does not.
   std::atomic<bool> whole{false};     ///< It is never split.
   std::atomic<float> empty_ns{0};     ///< What a block costs that ends at once; 0: not measured yet.
   std::atomic<bool> measures{false};  ///< That is being measured.

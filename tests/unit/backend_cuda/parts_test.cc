@@ -201,6 +201,23 @@ TEST(ImageChoice, PrefersCodeThatIsReadyWhereTheDeviceRunsIt) {
   EXPECT_THAT(ChooseImages({Offer(kElf, 80)}, {90, true}), IsEmpty()) << "of another family";
 }
 
+TEST(ImageChoice, MachineCodesSourceIsThePtxBesideIt) {
+  const auto source = [](const std::vector<OfferedImage>& offered) {
+    constexpr DeviceTarget kDevice{90, true};
+    return ChooseSource(offered, ChooseImages(offered, kDevice), kDevice);
+  };
+  EXPECT_EQ(source({Offer(kElf, 90), Offer(kPtx, 75), Offer(kPtx, 90), Offer(kPtx, 120)}), 2u);
+  EXPECT_EQ(source({Offer(kPtx, 75), Offer(kElf, 90)}), 0u);
+  EXPECT_EQ(source({Offer(kElf, 90)}), std::nullopt);
+  EXPECT_EQ(source({Offer(kElf, 90), Offer(kPtx, 100)}), std::nullopt) << "not for this device";
+  EXPECT_EQ(source({Offer(kPtx, 90)}), std::nullopt) << "it is the text itself";
+  // Of several units each has a part.
+  EXPECT_EQ(source({Offer(kElf, 90, 0, 1), Offer(kPtx, 90, 0, 1)}), std::nullopt);
+  OfferedImage plain = Offer(kElf, 90);
+  plain.form = OfferedImage::Form::kPlain;
+  EXPECT_EQ(source({plain, Offer(kPtx, 90)}), std::nullopt) << "they are not of one fatbin";
+}
+
 TEST(ImageChoice, CodeForOneArchitectureOrFamilyAloneGoesNowhereElse) {
   EXPECT_THAT(ChooseImages({Offer(kPtx, 90, 0x100000)}, {100, true}), IsEmpty());
   EXPECT_THAT(ChooseImages({Offer(kPtx, 90, 0x100000)}, {90, true}), ElementsAre(0));

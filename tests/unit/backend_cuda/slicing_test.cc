@@ -237,8 +237,9 @@ TEST(CudaSlicingOffset, TheKernelNamesPlacesThatItFindsOut) {
   uint32_t asked = 0;
   for (const ptx::Operand& operand : kernel.operands) asked += operand.kind == ptx::OperandKind::kSpecial ? 1 : 0;
   EXPECT_EQ(asked, 1u);
-  EXPECT_NE(text->text.find("mov.u32 %r2, %__hawser_x; // %ctaid.y\nmov.u32 %r3, %__hawser_nz;\nmov.b32 %r4, %__hawser_y;"),
-            std::string::npos);
+  EXPECT_NE(
+      text->text.find("mov.u32 %r2, %__hawser_x; // %ctaid.y\nmov.u32 %r3, %__hawser_nz;\nmov.b32 %r4, %__hawser_y;"),
+      std::string::npos);
 }
 
 TEST(CudaSlicingOffset, OthersMustNotAskForPlaces) {
@@ -268,13 +269,14 @@ Module CopyOf(const std::string& text, const std::vector<std::string>& names, st
 
 TEST(CudaSlicingVariables, TheCopyFindsThemInItsTable) {
   std::string text;
-  const Module copy = CopyOf(Head() +
-                                 ".visible .global .align 4 .u32 unused[100];\n.const .align 4 .u32 factors[4] = {1, 2, 3, 4};\n"
-                                 ".visible .global .align 8 .u64 sums[8] = {generic(unused), 0};\n" +
-                                 Kernel("red.global.add.u32 [sums+4], 1;\n@%p1 ld.const.u32 %r2, [factors+8];\n"
-                                        "mov.u64 %rd2, factors;\nadd.s64 %rd2, %rd2, 4;\nld.const.u32 %r3, [%rd2];\n"
-                                        "cvta.const.u64 %rd3, %rd2;\nmov.u64 %rd4, sums+16;\n$L:ld.global.u64 %rd5, sums[1];"),
-                             {"sums", "factors"}, &text);
+  const Module copy =
+      CopyOf(Head() +
+                 ".visible .global .align 4 .u32 unused[100];\n.const .align 4 .u32 factors[4] = {1, 2, 3, 4};\n"
+                 ".visible .global .align 8 .u64 sums[8] = {generic(unused), 0};\n" +
+                 Kernel("red.global.add.u32 [sums+4], 1;\n@%p1 ld.const.u32 %r2, [factors+8];\n"
+                        "mov.u64 %rd2, factors;\nadd.s64 %rd2, %rd2, 4;\nld.const.u32 %r3, [%rd2];\n"
+                        "cvta.const.u64 %rd3, %rd2;\nmov.u64 %rd4, sums+16;\n$L:ld.global.u64 %rd5, sums[1];"),
+             {"sums", "factors"}, &text);
   ASSERT_NE(copy, nullptr) << text;
   ASSERT_EQ(copy->variables.size(), 1u) << text;
   EXPECT_EQ(copy->variables[0].name, kVariableTable);
@@ -298,10 +300,11 @@ TEST(CudaSlicingVariables, TheCopyFindsThemInItsTable) {
 
 TEST(CudaSlicingVariables, FunctionsThatAreCalledFindThemToo) {
   std::string text;
-  const Module copy = CopyOf(Head() + ".global .align 4 .u32 count;\n.global .align 4 .u32 never;\n"
-                                      ".func tell();\n.func idle();\n"
-                                      ".func tell()\n{\nred.global.add.u32 [count], 1;\nret;\n}\n"
-                                      ".func idle()\n{\nred.global.add.u32 [never], 1;\nret;\n}\n" +
+  const Module copy = CopyOf(Head() +
+                                 ".global .align 4 .u32 count;\n.global .align 4 .u32 never;\n"
+                                 ".func tell();\n.func idle();\n"
+                                 ".func tell()\n{\nred.global.add.u32 [count], 1;\nret;\n}\n"
+                                 ".func idle()\n{\nred.global.add.u32 [never], 1;\nret;\n}\n" +
                                  Kernel("call.uni tell;"),
                              {"count"}, &text);
   ASSERT_NE(copy, nullptr) << text;
@@ -313,10 +316,9 @@ TEST(CudaSlicingVariables, FunctionsThatAreCalledFindThemToo) {
 
 TEST(CudaSlicingVariables, ModulesWithoutConstantsKeepTheirLoads) {
   std::string text;
-  const Module copy =
-      CopyOf(Head() + ".global .align 1 .b8 $str[3] = {72, 105, 0};\n.global .align 4 .u32 gone;\n" +
-                 Kernel("ld.const.u32 %r2, [%rd1];\nmov.u64 %rd2, $str;"),
-             {}, &text);
+  const Module copy = CopyOf(Head() + ".global .align 1 .b8 $str[3] = {72, 105, 0};\n.global .align 4 .u32 gone;\n" +
+                                 Kernel("ld.const.u32 %r2, [%rd1];\nmov.u64 %rd2, $str;"),
+                             {}, &text);
   ASSERT_NE(copy, nullptr) << text;
   EXPECT_NE(text.find("\nld.const.u32 %r2, [%rd1];"), std::string::npos);
   ASSERT_EQ(copy->variables.size(), 1u) << text;
@@ -331,11 +333,9 @@ TEST(CudaSlicingVariables, WhatCannotBeReplacedIsNotCopied) {
   const std::string variable = ".global .align 4 .u32 sum;\n";
   EXPECT_FALSE(refused(Head() + variable + Kernel("st.global.u32 [sum], %r1;")));
   EXPECT_TRUE(refused(Head() + variable + Kernel("mov.b64 %rd2, {sum, sum};")));
-  EXPECT_TRUE(refused(Head() + ".const .align 4 .u32 c;\n" +
-                      Kernel("mov.u64 %rd2, c;\nisspacep.const %p1, %rd2;")));
+  EXPECT_TRUE(refused(Head() + ".const .align 4 .u32 c;\n" + Kernel("mov.u64 %rd2, c;\nisspacep.const %p1, %rd2;")));
   EXPECT_TRUE(refused(Head() + ".const .align 4 .u32 c;\n" + Kernel("prefetch.const.tensormap [%rd1];")));
-  EXPECT_TRUE(refused(Head() + ".global .align 1 .b8 $str[2] = {72, 0}, plain[4];\n" +
-                      Kernel("mov.u64 %rd2, $str;")));
+  EXPECT_TRUE(refused(Head() + ".global .align 1 .b8 $str[2] = {72, 0}, plain[4];\n" + Kernel("mov.u64 %rd2, $str;")));
 }
 
 TEST(CudaSlicingGuard, TextsWithOurNamesAreLeftAlone) {

@@ -45,8 +45,8 @@ struct Copy {
 };
 
 /// A module with this kernel, rewritten, and what it may call. The module's variables are not in it. Whether the kernel
-/// may run in parts, or with offsets, is not looked at here (scan.h). kInvalid: it cannot be copied; why, as the rest of
-/// "runs whole: ...".
+/// may run in parts, or with offsets, is not looked at here (scan.h). kInvalid: it cannot be copied; why, as the rest
+/// of "runs whole: ...".
 wire::Result<Copy> Rewrite(const ptx::Module& module, std::string_view kernel, Way way);
 
 }  // namespace hawser::server::cuda_slicing

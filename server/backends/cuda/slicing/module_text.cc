@@ -39,8 +39,16 @@ Result<std::string> ModuleText::Text() const {
   return soft::Unpack(entry);
 }
 
+void ModuleText::Arrive(Bytes image) {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  if (image_ != nullptr || image == nullptr) return;
+  image_ = std::move(image);
+  here_.store(true, std::memory_order_release);
+}
+
 Result<std::shared_ptr<const ptx::Module>> ModuleText::Parsed() {
   const std::lock_guard<std::mutex> lock(mutex_);
+  if (image_ == nullptr) return Status(Code::kInvalid, "its module's PTX has not come yet");
   if (!problem_.ok()) return problem_;
   if (module_ == nullptr) {
     Result<std::string> text = Text();
