@@ -4,6 +4,7 @@
 #include <bit>
 
 #include "interposer/cuda/array.h"
+#include "interposer/cuda/capture.h"
 #include "interposer/cuda/entry.h"
 
 using namespace hawser;      // NOLINT(google-build-using-namespace): entry points live outside of namespaces.
@@ -81,6 +82,7 @@ CUresult CUDAAPI cuArray3DCreate_v2(CUarray* result, const CUDA_ARRAY3D_DESCRIPT
   if (const CUresult error = CurrentContext(&context); error != CUDA_SUCCESS) return error;
   if (result == nullptr) return CUDA_ERROR_INVALID_VALUE;
   if (const CUresult error = CheckDescriptor(descriptor); error != CUDA_SUCCESS) return error;
+  if (const CUresult error = Captures::Get().CheckUnsafeCall(); error != CUDA_SUCCESS) return error;
   guest::Session* session = Client::Get().session();
   auto* array = new CUarray_st(Kind::kArray, session->NewId(static_cast<uint8_t>(cuda::Handle::kArray)));
   array->context = context;

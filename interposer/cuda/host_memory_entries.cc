@@ -3,6 +3,7 @@
 // otherwise it is ordinary memory, known as pinned so that asynchronous reads into it do not wait.
 #include <sys/mman.h>
 
+#include "interposer/cuda/capture.h"
 #include "interposer/cuda/entry.h"
 #include "interposer/cuda/host_mirror.h"
 
@@ -27,6 +28,7 @@ CUresult CUDAAPI cuMemHostAlloc(void** result, size_t size, unsigned int flags) 
   CUctx_st* context = nullptr;
   if (const CUresult error = CurrentContext(&context); error != CUDA_SUCCESS) return error;
   if (result == nullptr || size == 0 || (flags & ~kHostFlags) != 0) return CUDA_ERROR_INVALID_VALUE;
+  if (const CUresult error = Captures::Get().CheckUnsafeCall(); error != CUDA_SUCCESS) return error;
   Client& client = Client::Get();
   PointerRange range;
   range.size = size;
@@ -60,6 +62,7 @@ CUresult CUDAAPI cuMemFreeHost(void* pointer) {
   CUctx_st* context = nullptr;
   if (const CUresult error = CurrentContext(&context, /*earlier=*/false); error != CUDA_SUCCESS) return error;
   if (pointer == nullptr) return CUDA_SUCCESS;
+  if (const CUresult error = Captures::Get().CheckUnsafeCall(); error != CUDA_SUCCESS) return error;
   Client& client = Client::Get();
   const auto range = client.pointers().Remove(reinterpret_cast<uintptr_t>(pointer), {PointerKind::kHost});
   if (!range) return CUDA_ERROR_INVALID_VALUE;

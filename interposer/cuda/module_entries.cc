@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // cuModule*.
 
+#include "interposer/cuda/capture.h"
 #include "interposer/cuda/entry.h"
 #include "interposer/cuda/file_bytes.h"
 #include "interposer/cuda/module.h"
@@ -13,6 +14,7 @@ namespace {
 CUresult LoadModule(CUmodule* result, const ImageOffer& offer, JitOptions& options) {
   CUctx_st* context = nullptr;
   if (const CUresult error = CurrentContext(&context); error != CUDA_SUCCESS) return error;
+  if (const CUresult error = Captures::Get().CheckUnsafeCall(); error != CUDA_SUCCESS) return error;
   guest::Session* session = Client::Get().session();
   auto* module = new CUmod_st(Kind::kModule, session->NewId(static_cast<uint8_t>(cuda::Handle::kModule)));
   module->context = context;
@@ -64,6 +66,7 @@ CUresult CUDAAPI cuModuleUnload(CUmodule module) {
   if (const CUresult error = CurrentContext(&context, /*earlier=*/false); error != CUDA_SUCCESS) return error;
   if (const CUresult error = CheckObject(module, Kind::kModule); error != CUDA_SUCCESS) return error;
   if (module->library != nullptr) return CUDA_ERROR_NOT_PERMITTED;  // It ends with the library.
+  if (const CUresult error = Captures::Get().CheckUnsafeCall(); error != CUDA_SUCCESS) return error;
   cuda::Release message;
   message.object = module->id;
   const int32_t error = Client::Get().session()->Send(message);

@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <thread>
 #include <vector>
 
 #include "tests/integration/cuda_fixture.h"
@@ -106,6 +107,86 @@ TEST_F(CudaCaptures, NothingMoreIsCapturedByABrokenOne) {
   HAWSER_CU(Fill(other_));
   EXPECT_EQ(End(stream_), CUDA_ERROR_STREAM_CAPTURE_INVALIDATED);
   HAWSER_CU(Fill(stream_));
+}
+
+TEST_F(CudaCaptures, WhatMayWaitForTheDeviceIsRefusedInGlobalMode) {
+  static const char kModule[] = ".version 7.0\n.target sm_70\n.address_size 64\n.visible .entry k()\n{\nret;\n}\n";
+  CUdeviceptr memory = 0;
+  void* host = nullptr;
+  CUmodule module = nullptr, loaded = nullptr;
+  CUarray array = nullptr;
+  CUDA_ARRAY_DESCRIPTOR descriptor{8, 8, CU_AD_FORMAT_UNSIGNED_INT8, 1};
+  HAWSER_CU(cuModuleLoadData(&loaded, kModule));
+  const std::vector<std::function<CUresult()>> calls = {
+      [&] { return cuMemAlloc(&memory, 64); },
+      [&] { return cuMemHostAlloc(&host, 64, 0); },
+      [&] { return cuModuleLoadData(&module, kModule); },
+      [&] { return cuModuleUnload(loaded); },
+      [&] { return cuArrayCreate(&array, &descriptor); },
+      [&] { return cuCtxSynchronize(); },
+  };
+  for (size_t i = 0; i < calls.size(); ++i) {
+    HAWSER_CU(cuStreamBeginCapture(stream_, CU_STREAM_CAPTURE_MODE_GLOBAL));
+    EXPECT_EQ(calls[i](), CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED) << i;
+    EXPECT_EQ(End(stream_), CUDA_ERROR_STREAM_CAPTURE_INVALIDATED) << i;
+  }
+  // A relaxed one does not mind, but for waiting.
+  Begin(stream_);
+  for (size_t i = 0; i + 1 < calls.size(); ++i) EXPECT_EQ(calls[i](), CUDA_SUCCESS) << i;
+  EXPECT_EQ(End(stream_), CUDA_SUCCESS);
+  HAWSER_CU(cuMemFree(memory));
+  HAWSER_CU(cuMemFreeHost(host));
+  HAWSER_CU(cuModuleUnload(module));
+  HAWSER_CU(cuArrayDestroy(array));
+}
+
+// A server has one thread where the program has many: what one of them may do must not end what another one captures.
+TEST_F(CudaCaptures, OfAnotherThreadARelaxedOneMayDoAll) {
+  for (const CUstreamCaptureMode capture : {CU_STREAM_CAPTURE_MODE_GLOBAL, CU_STREAM_CAPTURE_MODE_THREAD_LOCAL}) {
+    HAWSER_CU(cuStreamBeginCapture(stream_, capture));
+    HAWSER_CU(Fill(stream_));
+    CUcontext context = nullptr;
+    HAWSER_CU(cuCtxGetCurrent(&context));
+    std::thread other([&] {
+      HAWSER_CU(cuCtxSetCurrent(context));
+      CUstreamCaptureMode mode = CU_STREAM_CAPTURE_MODE_RELAXED;
+      HAWSER_CU(cuThreadExchangeStreamCaptureMode(&mode));
+      CUdeviceptr memory = 0;
+      uint32_t word = 0;
+      std::vector<uint32_t> many(100'000, 7);
+      HAWSER_CU(cuMemAlloc(&memory, many.size() * sizeof(uint32_t)));
+      HAWSER_CU(cuMemcpyHtoDAsync(memory, many.data(), many.size() * sizeof(uint32_t), other_));
+      HAWSER_CU(cuEventRecord(event_, other_));
+      while (cuEventQuery(event_) == CUDA_ERROR_NOT_READY) {
+      }
+      HAWSER_CU(cuMemcpyDtoHAsync(&word, memory + 4, sizeof(word), other_));
+      HAWSER_CU(cuStreamSynchronize(other_));
+      EXPECT_EQ(word, 7u);
+      HAWSER_CU(cuMemFree(memory));
+    });
+    other.join();
+    EXPECT_EQ(End(stream_), CUDA_SUCCESS) << capture;
+  }
+}
+
+// Memory that was freed may still wait for the device when a capture begins.
+TEST_F(CudaCaptures, WhatWasFreedBeforeDoesNotEndThem) {
+  for (int i = 0; i < 30; ++i) {
+    CUdeviceptr memory = 0;
+    constexpr size_t kSize = 4u << 20;
+    HAWSER_CU(cuMemAlloc(&memory, kSize));
+    HAWSER_CU(cuMemsetD8Async(memory, 1, kSize, other_));
+    HAWSER_CU(cuMemFree(memory));
+    HAWSER_CU(cuStreamBeginCapture(stream_, CU_STREAM_CAPTURE_MODE_GLOBAL));
+    HAWSER_CU(Fill(stream_));
+    ASSERT_EQ(End(stream_), CUDA_SUCCESS) << i;
+    // What is freed within one goes afterwards.
+    Begin(stream_);
+    HAWSER_CU(cuMemAlloc(&memory, kSize));
+    HAWSER_CU(cuMemFree(memory));
+    HAWSER_CU(Fill(stream_));
+    ASSERT_EQ(End(stream_), CUDA_SUCCESS) << i;
+  }
 }
 
 TEST_F(CudaCaptures, WhatIsOutsideIsNotWaitedFor) {

@@ -11,7 +11,8 @@ namespace {
 constexpr uint64_t kNvidiaHeap = 512u << 20;
 constexpr uint64_t kSoftHeap = uint64_t{4} << 30;
 
-/// After one of these nothing works any more in the context.
+}  // namespace
+
 bool BreaksContext(CUresult result) {
   switch (result) {
     case CUDA_ERROR_ECC_UNCORRECTABLE:
@@ -25,13 +26,17 @@ bool BreaksContext(CUresult result) {
     case CUDA_ERROR_MISALIGNED_ADDRESS:
     case CUDA_ERROR_NVLINK_UNCORRECTABLE:
     case CUDA_ERROR_ASSERT:
+    case CUDA_ERROR_CONTAINED:
+    case CUDA_ERROR_TENSOR_MEMORY_LEAK:
+    case CUDA_ERROR_EXTERNAL_DEVICE:
+    case CUDA_ERROR_MPS_CONNECTION_FAILED:
+    case CUDA_ERROR_MPS_RPC_FAILURE:
+    case CUDA_ERROR_MPS_CLIENT_TERMINATED:
       return true;
     default:
       return false;
   }
 }
-
-}  // namespace
 
 CudaBackend::CudaBackend(ChosenDriver driver, const WorkerSettings& settings, AddressRanges before)
     : chosen_(std::move(driver)), driver_(chosen_.driver.table), settings_(settings), before_(std::move(before)) {

@@ -60,6 +60,9 @@ namespace hawser::server::cuda_backend {
 
 class JitOptions;  // jit.h
 
+/// After one of these nothing works any more in the context.
+bool BreaksContext(CUresult result);
+
 class CudaBackend final : public cuda::Handler, public SessionBackend {
  public:
   /// `before`: the process's mappings before the driver was loaded.
@@ -290,7 +293,16 @@ class CudaBackend final : public cuda::Handler, public SessionBackend {
                     uint32_t* in_heap);
   void ForgetMemory(uint64_t address);
   /// Frees linear memory when the device does not use it any more; it is charged until then.
-  void FreeLater(uint64_t address);
+  void FreeLater(wire::Id context, uint64_t address);
+  /// Freed once all is over that the context's streams have to do now.
+  struct PostponedFree {
+    wire::Id context;
+    CUcontext native = nullptr;
+    bool behind_all = false;  ///< Else the driver sees to that.
+    std::function<void()> free;
+  };
+  void FreeBehind(PostponedFree later);
+  void FreePostponed();
   /// `free` runs as soon as nothing uses the memory; the range is forgotten now.
   std::function<void()> ForgetUntil(uint64_t address, std::function<void()> free);
   /// Waits for what is being freed, for a while. False when that may wait for the executor.
@@ -385,6 +397,7 @@ class CudaBackend final : public cuda::Handler, public SessionBackend {
 
   // ------------------------------------------------------------------ sharing the device (gated.cc, footprints.cc)
   Sharing& sharing();
+  CUresult RelaxCaptures();
   /// Some stream captures.
   bool captures() const { return capture_mark_.use_count() > 1; }
   /// A launch may be given to the driver at once, unless the gate says otherwise: nobody listens, nothing is forced.
@@ -510,6 +523,7 @@ class CudaBackend final : public cuda::Handler, public SessionBackend {
   CUcontext current_ = nullptr;
   uint64_t heap_address_ = 0;  ///< As devices see it; 0: they do not.
   uint64_t modules_loaded_ = 0;
+  std::vector<PostponedFree> postponed_frees_;  ///< Until nothing is captured any more.
   std::multimap<wire::Sha256Digest, std::weak_ptr<cuda_slicing::ModuleText>> awaited_texts_;
   CUcontext heap_owner_ = nullptr;
   std::atomic<bool> may_print_{false};   ///< Some module may print; by the loader's thread.

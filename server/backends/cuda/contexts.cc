@@ -227,7 +227,14 @@ void CudaBackend::EndContext(wire::Id id, Context& context,
     loader_->Drain();
     AdoptLoaded();
   }
+  // With the context its captures end.
   if (EnterNative(context.native) == 0) (void)driver_.cuCtxSynchronize();
+  std::erase_if(postponed_frees_, [&](PostponedFree& later) {
+    if (later.context != id) return false;
+    later.behind_all = false;
+    FreeBehind(std::move(later));
+    return true;
+  });
   disposals_.Drain();
   waits_->Drain(context.native);
   if (sharing_ != nullptr) {

@@ -32,6 +32,11 @@ bool Disposals::DrainFor(std::chrono::milliseconds longest) {
 }
 
 void Disposals::Thread() {
+  // What is freed here is of no concern to a capture that is under way in the guest.
+  if (driver_->cuThreadExchangeStreamCaptureMode != nullptr) {
+    CUstreamCaptureMode mode = CU_STREAM_CAPTURE_MODE_RELAXED;
+    (void)driver_->cuThreadExchangeStreamCaptureMode(&mode);
+  }
   std::unique_lock<std::mutex> lock(mutex_);
   for (;;) {
     changed_.wait(lock, [&] { return stop_ || !waiting_.empty(); });

@@ -15,6 +15,7 @@ constexpr std::chrono::seconds kLongestFree(10);
 
 bool CudaBackend::AwaitFrees() {
   // Who frees waits for the device, and the device may wait for a function of the guest, of whose end we would hear.
+  FreePostponed();
   if (HostCallsDue() || freeing_.load(std::memory_order_relaxed) == 0) return false;
   return disposals_.DrainFor(kLongestFree);
 }
@@ -71,12 +72,54 @@ std::function<void()> CudaBackend::ForgetUntil(uint64_t address, std::function<v
   };
 }
 
-void CudaBackend::FreeLater(uint64_t address) {
-  disposals_.Add(current_, ForgetUntil(address, [this, address] {
-                   // What the driver's own allocator does by itself.
-                   if (linear_.InChunks(address)) (void)driver_.cuCtxSynchronize();
-                   (void)linear_.Free(address);
-                 }));
+void CudaBackend::FreeLater(wire::Id context, uint64_t address) {
+  const bool chunks = linear_.InChunks(address);
+  PostponedFree later{context, current_, chunks,
+                      ForgetUntil(address, [this, address] { (void)linear_.Free(address); })};
+  // A capture would not survive that its streams are asked for, or that the context is waited for.
+  if (chunks && captures()) {
+    postponed_frees_.push_back(std::move(later));
+  } else {
+    FreeBehind(std::move(later));
+  }
+}
+
+void CudaBackend::FreeBehind(PostponedFree later) {
+  // The driver's own allocator waits for the device by itself. Chunks are unmapped, which waits for nothing.
+  std::vector<std::shared_ptr<const PooledEvent>> marks;
+  bool marked = true;
+  int32_t status = 0;
+  Context* const context = later.behind_all ? Enter(later.context, &status) : nullptr;
+  if (context != nullptr) {
+    const auto mark = [&](const StreamState& stream) {
+      auto event = PooledEvent::Take(context->events);
+      marked = marked && event != nullptr && driver_.cuEventRecord(event->native(), stream.native()) == CUDA_SUCCESS;
+      if (event != nullptr) marks.push_back(std::move(event));
+    };
+    mark(*context->legacy);
+    objects_->Table<Stream>().ForEach([&](wire::Id, const Stream& stream) {
+      if (stream.error == 0 && stream.state->context == later.context) mark(*stream.state);
+    });
+  }
+  const CUcontext native = later.native;
+  disposals_.Add(native, [this, marks = std::move(marks), marked, later = std::move(later)] {
+    CUresult result = CUDA_SUCCESS;
+    for (const auto& event : marks) {
+      if (result == CUDA_SUCCESS) result = driver_.cuEventSynchronize(event->native());
+    }
+    if (later.behind_all && !marked) result = driver_.cuCtxSynchronize();
+    // In a context that is broken nothing runs any more. Else something may, and then its memory stays.
+    if (result != CUDA_SUCCESS && !BreaksContext(result)) {
+      Log("warning", "freed memory stays, because its context cannot be waited for: " + ErrorText(driver_, result));
+      return;
+    }
+    later.free();
+  });
+}
+
+void CudaBackend::FreePostponed() {
+  if (postponed_frees_.empty() || captures()) return;
+  for (PostponedFree& later : std::exchange(postponed_frees_, {})) FreeBehind(std::move(later));
 }
 
 bool CudaBackend::Offered(const Context& context, uint64_t size, HeapPages* pages) {
@@ -158,6 +201,7 @@ int32_t CudaBackend::AllocatePitch(const cuda::Call& call, const cuda::AllocateP
 
 int32_t CudaBackend::Free(const cuda::Call& call, const cuda::Free& message) {
   int32_t status = 0;
+  FreePostponed();
   if (Enter(message.context, &status) == nullptr) return Fail(call, status);
   const MemoryRange* range = memory_.At(message.address);
   if (range == nullptr || range->kind == MemoryKind::kGlobal || range->kind == MemoryKind::kHeap ||
@@ -171,7 +215,7 @@ int32_t CudaBackend::Free(const cuda::Call& call, const cuda::Free& message) {
     return 0;
   }
   if (HostCallsDue() || linear_.InChunks(message.address)) {
-    FreeLater(message.address);
+    FreeLater(message.context, message.address);
     return 0;
   }
   const CUresult result = linear_.Free(message.address);

@@ -75,6 +75,8 @@ int32_t CudaBackend::SynchronizeContext(const cuda::Call& call, const cuda::Sync
   };
   auto countdown = std::make_shared<Countdown>(this, call);
   const auto wait_for = [&](StreamState* stream) {
+    // To ask a stream that captures would end that, and so may asking the legacy stream beside it.
+    if (stream->capture_mark != nullptr || (stream == at.stream && captures())) return;
     CUresult result = driver_.cuStreamQuery(stream->native());
     if (result == CUDA_ERROR_NOT_READY || (result == CUDA_SUCCESS && !waits_->nothing_lands())) {
       result = waits_->Tell(&stream->lane, stream->native(), at.context->events, [countdown](CUresult end) {
@@ -92,7 +94,7 @@ int32_t CudaBackend::SynchronizeContext(const cuda::Call& call, const cuda::Sync
   });
   if (countdown.use_count() == 1 && countdown->status.load() == 0) {
     // Nothing is under way: this does not wait, and hands out what kernels printed.
-    countdown->status.store(driver_.cuCtxSynchronize());
+    if (!captures()) countdown->status.store(driver_.cuCtxSynchronize());
     if (services_.drain_kernel_output) services_.drain_kernel_output();
   }
   return 0;
