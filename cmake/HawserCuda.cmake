@@ -33,12 +33,18 @@ find_path(HAWSER_CUDA_INCLUDE_DIR cudaTypedefs.h
 if(NOT HAWSER_CUDA_INCLUDE_DIR)
   message(FATAL_ERROR "The CUDA toolkit's headers were not found. Type ./hawser setup, or give -DHAWSER_CUDA_ROOT=DIR.")
 endif()
+file(STRINGS ${HAWSER_CUDA_INCLUDE_DIR}/cuda.h hawser_cuda_version REGEX "^#define CUDA_VERSION [0-9]+")
+string(REGEX REPLACE "[^0-9]" "" hawser_cuda_version "${hawser_cuda_version}")
+if(NOT hawser_cuda_version GREATER_EQUAL 13000)
+  message(FATAL_ERROR "The CUDA toolkit's headers in ${HAWSER_CUDA_INCLUDE_DIR} are of version '${hawser_cuda_version}'; "
+    "Hawser is built with those of 13.0 or later (13000). Drivers and programs may be older. Give -DHAWSER_CUDA_ROOT=DIR.")
+endif()
 add_library(hawser_cuda_headers INTERFACE)
 target_include_directories(hawser_cuda_headers SYSTEM INTERFACE ${HAWSER_CUDA_INCLUDE_DIR})
 
 # hawser_nvcc_program(NAME SOURCES f.cu... [STATIC_CUDART] [ARCH compute_75] [CODE sm_75] [FLAGS flag...])
 # A CUDA program as a user would build it: with the shared runtime, or with nvcc's default, the static one.
-# CODE: what it carries; without it PTX for ARCH.
+# CODE: what it carries; without it PTX for ARCH, and with -DHAWSER_NVCC_GPU=sm_90 machine code for that as well.
 # Makes the file ${CMAKE_CURRENT_BINARY_DIR}/NAME, and the target nvcc_NAME (NAME would be two things to Ninja).
 function(hawser_nvcc_program name)
   cmake_parse_arguments(N "STATIC_CUDART" "ARCH;CODE" "SOURCES;FLAGS" ${ARGN})
@@ -51,6 +57,9 @@ function(hawser_nvcc_program name)
   endif()
   if(NOT N_CODE)
     set(N_CODE ${N_ARCH})
+    if(HAWSER_NVCC_GPU)
+      set(N_CODE [${N_ARCH},${HAWSER_NVCC_GPU}])
+    endif()
   endif()
   set(cudart shared)
   if(N_STATIC_CUDART)

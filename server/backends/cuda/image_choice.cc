@@ -25,10 +25,10 @@ std::optional<uint32_t> Fitness(const OfferedImage& image, const DeviceTarget& d
   if (exact && image.sm != device.sm) return std::nullopt;
   const bool same_family = image.sm / 10 == device.sm / 10;
   if ((cubin || family) && !same_family) return std::nullopt;
-  // Of two for the same architecture the one for any device: it avoids a device's special instructions, and what is
-  // taken must not depend on which is offered first.
-  const uint32_t plain = exact || family ? 0 : 1;
-  return form + 2 * image.sm + plain;
+  // Of two for the same architecture a GPU's driver takes the one made for it: the other may be an empty stand-in for
+  // older compilers (CUTLASS). The software device takes that for any device, which avoids a GPU's special instructions.
+  const uint32_t made_for_it = exact ? 2 : family ? 1 : 0;
+  return form + 4 * image.sm + (device.runs_cubins ? made_for_it : 2 - made_for_it);
 }
 
 }  // namespace

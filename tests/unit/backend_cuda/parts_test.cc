@@ -225,12 +225,15 @@ TEST(ImageChoice, CodeForOneArchitectureOrFamilyAloneGoesNowhereElse) {
   EXPECT_THAT(ChooseImages({Offer(kPtx, 100, 0x200000)}, {120, true}), IsEmpty());
 }
 
-TEST(ImageChoice, PrefersCodeForAnyDeviceToCodeForOneOfTheSameNumber) {
+TEST(ImageChoice, OfTheSameNumberAGpuTakesWhatWasMadeForItAndTheSoftwareDeviceWhatIsForAll) {
   constexpr uint64_t kExact = 0x100000, kFamily = 0x200000;
   EXPECT_THAT(ChooseImages({Offer(kPtx, 90, kExact), Offer(kPtx, 90)}, {90, false}), ElementsAre(1));
   EXPECT_THAT(ChooseImages({Offer(kPtx, 90), Offer(kPtx, 90, kExact)}, {90, false}), ElementsAre(0));
-  EXPECT_THAT(ChooseImages({Offer(kPtx, 100, kFamily), Offer(kPtx, 100)}, {103, true}), ElementsAre(1));
-  EXPECT_THAT(ChooseImages({Offer(kElf, 90, kExact), Offer(kElf, 90)}, {90, true}), ElementsAre(1));
+  EXPECT_THAT(ChooseImages({Offer(kPtx, 100, kFamily), Offer(kPtx, 100)}, {103, true}), ElementsAre(0));
+  EXPECT_THAT(ChooseImages({Offer(kPtx, 100, kFamily), Offer(kPtx, 100)}, {103, false}), ElementsAre(1));
+  EXPECT_THAT(ChooseImages({Offer(kElf, 90, kExact), Offer(kElf, 90)}, {90, true}), ElementsAre(0));
+  EXPECT_THAT(ChooseImages({Offer(kElf, 90), Offer(kElf, 90, kExact)}, {90, true}), ElementsAre(1));
+  EXPECT_THAT(ChooseImages({Offer(kElf, 100, kFamily), Offer(kElf, 100, kExact)}, {100, true}), ElementsAre(1));
   EXPECT_THAT(ChooseImages({Offer(kPtx, 89), Offer(kPtx, 90, kExact)}, {90, false}), ElementsAre(1)) << "newer first";
   EXPECT_THAT(ChooseImages({Offer(kPtx, 90), Offer(kElf, 90, kExact)}, {90, true}), ElementsAre(1)) << "ready first";
   EXPECT_THAT(ChooseImages({Offer(kPtx, 90, kExact, 1), Offer(kPtx, 90, 0, 1)}, {90, false}), ElementsAre(1))
