@@ -161,6 +161,7 @@ CUresult CUDAAPI cuStreamAddCallback(CUstream handle, CUstreamCallback callback,
   message.callback = HostFunctions::Get().Add(
       [handle, callback, data](CUresult status) { callback(handle, status, data); }, LandingsBefore(command.stream()),
       /*often=*/false);
+  message.always = 1;
   const CUresult error = command.Send(message);
   if (error != CUDA_SUCCESS) HostFunctions::Get().Forget(message.callback);
   command.session()->Flush();

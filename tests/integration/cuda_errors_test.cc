@@ -4,9 +4,11 @@
 #include <elf.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <chrono>
 #include <cstdio>
 #include <cstring>
+#include <future>
 #include <string>
 #include <thread>
 
@@ -443,6 +445,37 @@ TEST_F(CudaErrors, MisalignedAccessHasACodeOfItsOwn) {
   void* parameters[] = {&memory, &value};
   HAWSER_CU(cuLaunchKernel(Function("store"), 1, 1, 1, 1, 1, 1, 0, nullptr, parameters, nullptr));
   EXPECT_EQ(cuCtxSynchronize(), CUDA_ERROR_MISALIGNED_ADDRESS);
+}
+
+// "The callback may be passed CUDA_SUCCESS or an error code. In the event of a device error, all subsequently executed
+// callbacks will receive an appropriate CUresult." (cuStreamAddCallback); functions of cuLaunchHostFunc are not called.
+TEST_F(CudaErrors, CallbacksBehindAFaultAreToldOfItAndFunctionsAreNotCalled) {
+  struct {
+    std::promise<void> go;
+    std::promise<CUresult> told;
+    std::atomic<bool> called{false};
+  } shared;
+  CUdeviceptr wild = 0x123456789000;
+  uint32_t value = 1;
+  void* parameters[] = {&wild, &value};
+  CUfunction store = Function("store");
+  CUstream stream = nullptr;
+  HAWSER_CU(cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
+  const auto wait = [](void* data) { static_cast<decltype(shared)*>(data)->go.get_future().wait(); };
+  const auto note = [](void* data) { static_cast<decltype(shared)*>(data)->called.store(true); };
+  const auto tell = [](CUstream, CUresult status, void* data) {
+    static_cast<decltype(shared)*>(data)->told.set_value(status);
+  };
+  HAWSER_CU(cuLaunchHostFunc(stream, wait, &shared));
+  HAWSER_CU(cuLaunchKernel(store, 1, 1, 1, 1, 1, 1, 0, stream, parameters, nullptr));
+  HAWSER_CU(cuLaunchHostFunc(stream, note, &shared));
+  HAWSER_CU(cuStreamAddCallback(stream, tell, &shared, 0));
+  shared.go.set_value();
+  std::future<CUresult> told = shared.told.get_future();
+  ASSERT_EQ(told.wait_for(std::chrono::seconds(60)), std::future_status::ready);
+  EXPECT_EQ(told.get(), CUDA_ERROR_ILLEGAL_ADDRESS);
+  EXPECT_EQ(cuStreamSynchronize(stream), CUDA_ERROR_ILLEGAL_ADDRESS);
+  EXPECT_FALSE(shared.called.load());
 }
 
 }  // namespace

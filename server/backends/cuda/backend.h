@@ -451,6 +451,8 @@ class CudaBackend final : public cuda::Handler, public SessionBackend {
     bool once = false;      ///< Of a stream; a graph's node runs again and again.
   };
   static void CUDA_CB RunHostCall(void* data);
+  static void CUDA_CB RunStreamCallback(CUstream stream, CUresult status, void* data);
+  static void AskGuest(HostCall* host_call, CUresult status);
   /// Functions of the guest may hold the device up: what waits for the device is left to disposals_.
   bool HostCallsDue() const {
     // Nobody counts how often graphs run theirs.

@@ -23,7 +23,10 @@ CUresult ReleasePrimary(const DriverTable& driver, const Context& context) {
   return driver.cuDevicePrimaryCtxRelease(context.device);
 }
 CUresult ResetPrimaryContext(const DriverTable& driver, const Context& context) {
-  return driver.cuDevicePrimaryCtxReset(context.device);
+  const CUresult result = driver.cuDevicePrimaryCtxReset(context.device);
+  // That does not give back what was retained, and the guest retains it anew.
+  (void)driver.cuDevicePrimaryCtxRelease(context.device);
+  return result;
 }
 CUresult DestroyContext(const DriverTable& driver, const Context& context) {
   return driver.cuCtxDestroy(context.native);

@@ -30,6 +30,7 @@ struct CudaBackend::KernelParameters {
   CUDA_KERNEL_NODE_PARAMS native{};
   size_t size = 0;
   void* extra[5] = {};
+  std::vector<void*> pointers;  ///< To each of them.
 };
 
 // --- lookups
@@ -94,7 +95,12 @@ int32_t CudaBackend::FillKernel(const cuda::NodeParameters& from, KernelParamete
     return Explain(CUDA_ERROR_INVALID_VALUE, "the kernel has more parameters than came");
   }
   CUDA_KERNEL_NODE_PARAMS& native = to->native;
-  native.func = function->native;
+  if (function->is_kernel) {
+    native.kern = reinterpret_cast<CUkernel>(function->native);
+    native.ctx = current_;
+  } else {
+    native.func = function->native;
+  }
   native.gridDimX = from.grid[0];
   native.gridDimY = from.grid[1];
   native.gridDimZ = from.grid[2];
@@ -103,7 +109,15 @@ int32_t CudaBackend::FillKernel(const cuda::NodeParameters& from, KernelParamete
   native.blockDimZ = from.block[2];
   native.sharedMemBytes = from.shared;
   to->size = from.parameters.size();
-  if (to->size != 0) {
+  if (!function->facts->offsets.empty()) {
+    // The driver takes `extra` for nodes that are not cooperative alone, and they may become that later.
+    to->pointers.reserve(function->facts->offsets.size());
+    for (const uint32_t offset : function->facts->offsets) {
+      // NOLINTNEXTLINE(cppcoreguidelines-pro-type-const-cast)
+      to->pointers.push_back(const_cast<std::byte*>(from.parameters.data()) + offset);
+    }
+    native.kernelParams = to->pointers.data();
+  } else if (to->size != 0) {
     to->extra[0] = CU_LAUNCH_PARAM_BUFFER_POINTER;
     to->extra[1] = const_cast<std::byte*>(from.parameters.data());  // NOLINT(cppcoreguidelines-pro-type-const-cast)
     to->extra[2] = CU_LAUNCH_PARAM_BUFFER_SIZE;
@@ -482,8 +496,13 @@ int32_t CudaBackend::DescribeNode(const cuda::Call& call, const cuda::DescribeNo
         to.block = {native.blockDimX, native.blockDimY, native.blockDimZ};
         to.shared = native.sharedMemBytes;
         objects_->Table<Function>().ForEach([&](wire::Id id, Function& function) {
-          if (function.error == 0 &&
-              (function.native == native.func || reinterpret_cast<CUfunction>(native.kern) == function.native)) {
+          if (function.error != 0) return;
+          CUfunction of_library = nullptr;  // What the driver made of a library's kernel in this context.
+          if (function.is_kernel && driver_.cuKernelGetFunction != nullptr) {
+            (void)driver_.cuKernelGetFunction(&of_library, reinterpret_cast<CUkernel>(function.native));
+          }
+          if (function.native == native.func || reinterpret_cast<CUfunction>(native.kern) == function.native ||
+              (of_library != nullptr && of_library == native.func)) {
             to.function = id;
           }
         });

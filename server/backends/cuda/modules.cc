@@ -480,6 +480,7 @@ int32_t CudaBackend::GetFunction(const cuda::Call& call, const cuda::GetFunction
   function.facts = std::make_shared<KernelFacts>();
   function.facts->name = name;
   function.facts->parameter_bytes = function.parameter_bytes;
+  function.facts->offsets = std::move(offsets);
   function.facts->code = module->code;
   function.facts->key = scheduler::KernelKey::Of(device_name_, module->code->hash, name);
   status = Keep(message.function, function);

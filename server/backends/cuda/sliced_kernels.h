@@ -49,6 +49,7 @@ struct KernelFacts {
   scheduler::KernelKey key;
   std::shared_ptr<const ModuleCode> code;
   uint64_t parameter_bytes = 0;       ///< As the driver says; 0: it does not.
+  std::vector<uint32_t> offsets;      ///< Of its parameters; likewise.
   std::atomic<bool> whole{false};     ///< It is never split.
   std::atomic<float> empty_ns{0};     ///< What a block costs that ends at once; 0: not measured yet.
   std::atomic<bool> measures{false};  ///< That is being measured.

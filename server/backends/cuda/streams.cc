@@ -268,13 +268,19 @@ int32_t CudaBackend::GetElapsed(const cuda::Call& call, const cuda::GetElapsed& 
 
 // --- functions of the guest in stream order
 
-void CUDA_CB CudaBackend::RunHostCall(void* data) {
-  auto* host_call = static_cast<HostCall*>(data);
+void CUDA_CB CudaBackend::RunHostCall(void* data) { AskGuest(static_cast<HostCall*>(data), CUDA_SUCCESS); }
+
+void CUDA_CB CudaBackend::RunStreamCallback(CUstream, CUresult status, void* data) {
+  AskGuest(static_cast<HostCall*>(data), status);
+}
+
+void CudaBackend::AskGuest(HostCall* host_call, CUresult status) {
   CudaBackend* backend = host_call->backend;
   const auto [run, gate] = backend->gates_.New(host_call->context);
   cuda::RunHostFunction notice;
   notice.callback = host_call->callback;
   notice.run = run;
+  notice.status = status;
   const bool once = host_call->once;
   if (once) delete host_call;
   // From a lane: what was read before this function has to be on its way first, and no driver function may be called
@@ -286,15 +292,30 @@ void CUDA_CB CudaBackend::RunHostCall(void* data) {
 }
 
 int32_t CudaBackend::EnqueueHostFunction(const cuda::Call& call, const cuda::EnqueueHostFunction& message) {
+  // The program has been told that its callback will be called: the context may have broken since.
+  const auto call_it = [&](int32_t status) {
+    if (message.always == 0) return;
+    cuda::RunHostFunction notice;
+    notice.callback = message.callback;
+    notice.run = gates_.New(nullptr).first;
+    notice.status = status;
+    waits_->Post([this, notice] { Notify(notice); });
+  };
   const Place at = At(message.context, message.stream);
-  if (!at.ok()) return Fail(call, at.status, {}, message.context);
+  if (!at.ok()) {
+    call_it(at.status);
+    return Fail(call, at.status, {}, message.context);
+  }
   // A capture makes a node of it, which runs again and again.
   CUstreamCaptureStatus capture = CU_STREAM_CAPTURE_STATUS_NONE;
   if (driver_.cuStreamIsCapturing != nullptr) (void)driver_.cuStreamIsCapturing(at.native(), &capture);
   const bool once = capture == CU_STREAM_CAPTURE_STATUS_NONE;
   auto host_call = std::make_unique<HostCall>(HostCall{this, at.context->native, message.callback, once});
   if (once) host_calls_due_.fetch_add(1, std::memory_order_acq_rel);
-  const CUresult result = driver_.cuLaunchHostFunc(at.native(), RunHostCall, host_call.get());
+  // A host function never runs in a context that is broken; a callback does, and is told.
+  const bool always = message.always != 0 && once && driver_.cuStreamAddCallback != nullptr;
+  const CUresult result = always ? driver_.cuStreamAddCallback(at.native(), RunStreamCallback, host_call.get(), 0)
+                                 : driver_.cuLaunchHostFunc(at.native(), RunHostCall, host_call.get());
   if (once && result != CUDA_SUCCESS) host_calls_due_.fetch_sub(1, std::memory_order_acq_rel);
   if (result == CUDA_SUCCESS) {
     if (once) {
@@ -303,11 +324,15 @@ int32_t CudaBackend::EnqueueHostFunction(const cuda::Call& call, const cuda::Enq
       host_calls_.push_back(std::move(host_call));
     }
   }
+  if (result != CUDA_SUCCESS) call_it(result);
   return Finish(call, result, message.context);
 }
 
 int32_t CudaBackend::HostFunctionDone(const cuda::Call& call, const cuda::HostFunctionDone& message) {
-  if (gates_.Open(message.run)) return 0;
+  if (gates_.Open(message.run)) {
+    gates_.Forget(message.run);
+    return 0;
+  }
   return Fail(call, Explain(CUDA_ERROR_INVALID_VALUE, "no such function is running"));
 }
 
