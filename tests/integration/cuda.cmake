@@ -55,6 +55,17 @@ foreach(transport shm unix tcp)
     ENVIRONMENT "${HAWSER_TEST_ENVIRONMENT}")
 endforeach()
 
+# Guests of two tenants, one of whom has a function that does not end before the other has used the device.
+foreach(transport shm tcp)
+  add_test(NAME cuda_host_functions_tenants_${transport}
+    COMMAND ${HAWSER_PYTHON} ${PROJECT_SOURCE_DIR}/tests/support/with_server.py --build ${PROJECT_BINARY_DIR} --cuda
+            --transport ${transport} --server-arg=--config --server-arg=${CMAKE_CURRENT_SOURCE_DIR}/two_tenants.toml
+            --env HAWSER_TOKEN=alice-has-this-token-in-tests --env HAWSER_TEST_OTHER_TOKEN=bob-has-this-token-in-tests --
+            $<TARGET_FILE:cuda_host_functions_test>)
+  set_tests_properties(cuda_host_functions_tenants_${transport} PROPERTIES LABELS integration TIMEOUT ${HAWSER_TIME_LIMIT}
+    ENVIRONMENT "${HAWSER_TEST_ENVIRONMENT}")
+endforeach()
+
 add_test(NAME cuda_sharing_limit
   COMMAND ${HAWSER_PYTHON} ${PROJECT_SOURCE_DIR}/tests/support/with_server.py --build ${PROJECT_BINARY_DIR} --cuda
           --transport unix --server-arg=--config --server-arg=${CMAKE_CURRENT_SOURCE_DIR}/limited.toml --

@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// runaway_cuda endless|short|queue: a kernel that never ends, one that does, or many that take seconds together, all
-// launched before the first has ended. Says "launched", then how it ended.
+// runaway_cuda endless|behind|short|queue: a kernel that never ends, one that gets to the device when a function before
+// it ends, which takes half a second, one that ends, or many that take seconds together, all launched before the first
+// has ended. Says "launched", then how it ended.
 #include <cuda.h>
 #include <stdio.h>
 #include <string.h>
 
 #include <chrono>
+#include <thread>
 
 namespace {
 
@@ -54,7 +56,8 @@ const char* Name(CUresult result) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  unsigned endless = argc == 2 && strcmp(argv[1], "endless") == 0 ? 1 : 0, rounds = 1;
+  const bool behind = argc == 2 && strcmp(argv[1], "behind") == 0;
+  unsigned endless = behind || (argc == 2 && strcmp(argv[1], "endless") == 0) ? 1 : 0, rounds = 1;
   const bool queue = argc == 2 && strcmp(argv[1], "queue") == 0;
   CUdevice device = 0;
   CUcontext context = nullptr;
@@ -85,6 +88,10 @@ int main(int argc, char** argv) {
     }
     rounds /= 2;
     launches = 100;
+  }
+  if (behind && result == CUDA_SUCCESS) {
+    result = cuLaunchHostFunc(
+        nullptr, [](void*) { std::this_thread::sleep_for(std::chrono::milliseconds(500)); }, nullptr);
   }
   for (; result == CUDA_SUCCESS && launches > 0; --launches) result = launch();
   printf("launched: %s\n", Name(result));

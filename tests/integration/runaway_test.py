@@ -60,6 +60,16 @@ def main():
                 print(launched + out + err + tame.stdout + tame.stderr)
                 check(tame.returncode == 0, "the other tenant did not get its result beside a long queue")
                 check(busy.returncode == 0 and "result: right" in out, "a long queue was taken for a kernel that never ends")
+                # Nobody waits for the function before it; when it gets to the device all the same, it is its tenant's.
+                wild = subprocess.Popen([program, "behind"], env=guest["wild"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+                launched = wild.stdout.readline()
+                while wild.poll() is None:
+                    tame = short("tame")
+                    check(tame.returncode == 0, f"the other tenant did not get its result:\n{tame.stdout}{tame.stderr}")
+                out, err = wild.communicate(timeout=240)
+                print(launched + out + err)
+                check(wild.returncode == 2 and ENDED[api] in out, "the guest of the kernel behind a function was not told")
+                check("".join(server.log).count("has kept the device busy") == 2, "another session was ended:\n" + "".join(server.log))
     return 0
 
 

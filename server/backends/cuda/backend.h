@@ -439,6 +439,10 @@ class CudaBackend final : public cuda::Handler, public SessionBackend {
   void AwaitNews();
   /// The gate's thread: waits until what was launched without asking is over.
   void AwaitUnasked();
+  struct UnaskedDrain;
+  void Drain(const std::shared_ptr<UnaskedDrain>& drain);
+  /// The rest of it can only go on when functions of the guest have ended: it is asked for when it does. False: not so.
+  bool LeaveToStrays(UnaskedDrain& drain);
   void DrainUnasked();
   void EndSharing();
 
@@ -449,6 +453,7 @@ class CudaBackend final : public cuda::Handler, public SessionBackend {
     CUcontext context = nullptr;
     uint64_t callback = 0;  ///< The guest's name for it.
     bool once = false;      ///< Of a stream; a graph's node runs again and again.
+    uint64_t stream = Gates::kNoStream;
   };
   static void CUDA_CB RunHostCall(void* data);
   static void CUDA_CB RunStreamCallback(CUstream stream, CUresult status, void* data);
@@ -554,8 +559,8 @@ class CudaBackend final : public cuda::Handler, public SessionBackend {
   std::atomic<bool> news_{false};
   std::mutex news_mutex_;
   std::condition_variable news_changed_;
-  std::vector<std::shared_ptr<Gate>> drains_;  ///< With news_mutex_.
-  bool ending_ = false;                        ///< With news_mutex_.
+  std::vector<std::shared_ptr<UnaskedDrain>> drains_;  ///< With news_mutex_.
+  bool ending_ = false;                                ///< With news_mutex_.
   std::string device_name_;
   std::unique_ptr<Sharing> sharing_;
 

@@ -242,6 +242,7 @@ void CudaBackend::EndContext(wire::Id id, Context& context,
   waits_->Drain(context.native);
   if (sharing_ != nullptr) {
     sharing_->units.Drain(context.native);
+    sharing_->strays.Forget(context.native);
     if (EnterNative(context.native) == 0) sharing_->sliced.EndContext(context.native);
   }
   // What belongs to it, dependents first.

@@ -5,6 +5,7 @@
 #define HAWSER_SERVER_BACKENDS_CUDA_GATE_H_
 
 #include <algorithm>
+#include <chrono>
 #include <condition_variable>
 #include <cstdint>
 #include <memory>
@@ -26,6 +27,11 @@ class Gate {
     std::unique_lock<std::mutex> lock(mutex_);
     changed_.wait(lock, [&] { return open_; });
   }
+  /// The same, but not for longer. False: it is shut.
+  bool WaitFor(std::chrono::milliseconds longest) {
+    std::unique_lock<std::mutex> lock(mutex_);
+    return changed_.wait_for(lock, longest, [&] { return open_; });
+  }
 
  private:
   std::mutex mutex_;
@@ -39,13 +45,23 @@ class Gates {
  public:
   using Number = uint64_t;
 
+  /// What a gate may be in the way of, besides its context: a stream by its number, or nothing that is known.
+  static constexpr uint64_t kNoStream = UINT64_MAX;
+
   /// `context` groups them.
-  std::pair<Number, std::shared_ptr<Gate>> New(const void* context) {
+  std::pair<Number, std::shared_ptr<Gate>> New(const void* context, uint64_t stream = kNoStream) {
     const std::lock_guard<std::mutex> lock(mutex_);
     const Number number = next_++;
     auto gate = std::make_shared<Gate>();
-    gates_.emplace(number, Entry{context, gate});
+    gates_.emplace(number, Entry{context, stream, gate});
     return {number, gate};
+  }
+  /// The stream waits at one of them now.
+  bool Holds(const void* context, uint64_t stream) const {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    return std::any_of(gates_.begin(), gates_.end(), [&](const auto& each) {
+      return each.second.context == context && each.second.stream == stream;
+    });
   }
   std::shared_ptr<Gate> Find(Number number) const {
     const std::lock_guard<std::mutex> lock(mutex_);
@@ -77,6 +93,7 @@ class Gates {
  private:
   struct Entry {
     const void* context = nullptr;
+    uint64_t stream = kNoStream;
     std::shared_ptr<Gate> gate;
   };
   mutable std::mutex mutex_;

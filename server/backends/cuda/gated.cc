@@ -22,12 +22,19 @@ class Progress {
     const std::lock_guard<std::mutex> lock(mutex_);
     const auto now = std::chrono::steady_clock::now();
     const auto passed = now - std::exchange(last_, now);
+    ++steps_;
     return static_cast<uint64_t>(std::chrono::duration_cast<std::chrono::nanoseconds>(passed).count());
+  }
+
+  uint64_t steps() {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    return steps_;
   }
 
  private:
   std::mutex mutex_;
   std::chrono::steady_clock::time_point last_ = std::chrono::steady_clock::now();
+  uint64_t steps_ = 0;
 };
 
 }  // namespace
@@ -306,35 +313,80 @@ void CudaBackend::AwaitNews() {
 
 // --- from alone to not alone
 
+/// What was enqueued unasked in one stream, up to its mark.
+struct UnaskedPart {
+  CUcontext context = nullptr;
+  uint64_t stream = 0;
+  std::shared_ptr<const PooledEvent> mark;
+  std::atomic<bool> over{false};
+};
+
+struct CudaBackend::UnaskedDrain {
+  Gate over;
+  Progress progress;
+  std::mutex mutex;
+  bool listed = false;  ///< All parts are in the list. With the mutex.
+  std::vector<std::shared_ptr<UnaskedPart>> parts;
+};
+
 void CudaBackend::AwaitUnasked() {
-  auto over = std::make_shared<Gate>();
+  constexpr std::chrono::milliseconds kLook(10), kPatience(100);
+  auto drain = std::make_shared<UnaskedDrain>();
   {
     const std::lock_guard<std::mutex> lock(news_mutex_);
     if (ending_) return;
-    drains_.push_back(over);
+    drains_.push_back(drain);
   }
   Wake();
-  over->Wait();
+  auto since = std::chrono::steady_clock::now();
+  for (uint64_t steps = 0; !drain->over.WaitFor(kLook);) {
+    const auto now = std::chrono::steady_clock::now();
+    if (const uint64_t seen = drain->progress.steps(); seen != steps) {
+      steps = seen;
+      since = now;
+    }
+    // A function of the guest may take any time; nobody else shall wait for it, and its tenant not pay for it.
+    if (now - since > kPatience && LeaveToStrays(*drain)) return;
+  }
+}
+
+bool CudaBackend::LeaveToStrays(UnaskedDrain& drain) {
+  const std::lock_guard<std::mutex> lock(drain.mutex);
+  if (!drain.listed) return false;
+  std::vector<std::shared_ptr<UnaskedPart>> left;
+  for (const std::shared_ptr<UnaskedPart>& part : drain.parts) {
+    if (part->over.load(std::memory_order_acquire)) continue;
+    if (part->mark == nullptr || !gates_.Holds(part->context, part->stream)) return false;
+    left.push_back(part);
+  }
+  for (const std::shared_ptr<UnaskedPart>& part : left) {
+    const auto waits = [this, context = part->context, stream = part->stream] { return gates_.Holds(context, stream); };
+    sharing_->strays.Add({part->context, nullptr, part->mark, waits});
+  }
+  return true;
 }
 
 void CudaBackend::DrainUnasked() {
-  std::vector<std::shared_ptr<Gate>> drains;
+  std::vector<std::shared_ptr<UnaskedDrain>> drains;
   {
     const std::lock_guard<std::mutex> lock(news_mutex_);
     drains.swap(drains_);
   }
   if (drains.empty()) return;
+  (void)sharing();
+  for (const std::shared_ptr<UnaskedDrain>& drain : drains) Drain(drain);
+}
+
+void CudaBackend::Drain(const std::shared_ptr<UnaskedDrain>& drain) {
   /// Opens when the last copy is gone.
-  const std::shared_ptr<void> all(nullptr, [drains](void*) {
-    for (const std::shared_ptr<Gate>& each : drains) each->Open();
-  });
-  // So that a long queue is not taken for a kernel that never ends.
-  const auto progress = std::make_shared<Progress>();
+  const std::shared_ptr<void> all(nullptr, [drain](void*) { drain->over.Open(); });
+  const std::lock_guard<std::mutex> lock(drain->mutex);
   const auto wait_for = [&](const Context& context, StreamState* stream) {
     if (!std::exchange(stream->launched_unasked, false) || EnterNative(context.native) != 0) return;
     for (const auto& mark : stream->open.Take()) {
+      // So that a long queue is not taken for a kernel that never ends.
       waits_->OnEvent(
-          context.native, mark->native(), mark, [this, all, progress](CUresult) { gate_->Charge(progress->Step()); },
+          context.native, mark->native(), mark, [this, all, drain](CUresult) { gate_->Charge(drain->progress.Step()); },
           &stream->lane);
     }
     CUstreamCaptureStatus capture = CU_STREAM_CAPTURE_STATUS_NONE;
@@ -343,7 +395,16 @@ void CudaBackend::DrainUnasked() {
          capture != CU_STREAM_CAPTURE_STATUS_NONE)) {
       return;
     }
-    (void)waits_->After(&stream->lane, stream->native(), context.events, false, [all](CUresult) {});
+    auto part = std::make_shared<UnaskedPart>();
+    part->context = context.native;
+    part->stream = stream->id.raw();
+    part->mark = PooledEvent::Take(context.events);
+    if (part->mark != nullptr && driver_.cuEventRecord(part->mark->native(), stream->native()) != CUDA_SUCCESS) {
+      part->mark = nullptr;
+    }
+    drain->parts.push_back(part);
+    (void)waits_->After(&stream->lane, stream->native(), context.events, false,
+                        [all, part](CUresult) { part->over.store(true, std::memory_order_release); });
   };
   objects_->Table<Context>().ForEach([&](wire::Id, Context& context) {
     if (context.error == 0) wait_for(context, context.legacy.get());
@@ -353,19 +414,23 @@ void CudaBackend::DrainUnasked() {
     const Context* context = objects_->Table<Context>().Find(stream.state->context);
     if (context != nullptr && context->error == 0) wait_for(*context, stream.state.get());
   });
+  drain->listed = true;
 }
 
 void CudaBackend::EndSharing() {
   {
     const std::lock_guard<std::mutex> lock(news_mutex_);
     ending_ = true;
-    for (const std::shared_ptr<Gate>& each : drains_) each->Open();
+    for (const std::shared_ptr<UnaskedDrain>& each : drains_) each->over.Open();
     drains_.clear();
   }
   if (gate_ == nullptr) return;
   gate_->SetDrain(nullptr);
   gate_->Cancel();
-  if (sharing_ != nullptr) sharing_->turns.Stop();
+  if (sharing_ != nullptr) {
+    sharing_->turns.Stop();
+    sharing_->strays.Stop();
+  }
 }
 
 }  // namespace hawser::server::cuda_backend

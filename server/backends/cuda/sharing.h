@@ -10,6 +10,7 @@
 
 #include "server/backends/cuda/part_sizes.h"
 #include "server/backends/cuda/sliced_kernels.h"
+#include "server/backends/cuda/strays.h"
 #include "server/backends/cuda/turns.h"
 #include "server/backends/cuda/units.h"
 #include "server/worker/split_alarm.h"
@@ -24,7 +25,8 @@ struct Sharing {
       : alarms(kCudaSplit.variable, log, &stats->split_alarms),
         sizes(settings, gate, &history, cores),
         sliced(driver, log),
-        turns(driver, gate, &units, &sizes, &sliced, &alarms, std::move(wake)),
+        strays(driver, gate),
+        turns(driver, gate, &units, &sizes, &sliced, &alarms, &strays, std::move(wake)),
         units(driver, gate, &history, settings->history, &alarms, stats, log) {
     if (!settings->history.empty()) {
       if (const wire::Status status = history.Load(settings->history); !status.ok()) log("warning", status.text());
@@ -32,7 +34,10 @@ struct Sharing {
     units.OnOver([this] { turns.OnUnitOver(); }, [this](uint64_t nanoseconds) { turns.Owe(nanoseconds); });
   }
   /// The gate has been cancelled.
-  ~Sharing() { turns.Stop(); }
+  ~Sharing() {
+    turns.Stop();
+    strays.Stop();
+  }
   Sharing(const Sharing&) = delete;
   Sharing& operator=(const Sharing&) = delete;
 
@@ -40,6 +45,7 @@ struct Sharing {
   SplitAlarms alarms;
   PartSizes sizes;
   SlicedKernels sliced;
+  Strays strays;
   Turns turns;
   Units units;  ///< Its thread calls turns: it goes first.
 };

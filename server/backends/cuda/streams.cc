@@ -276,7 +276,7 @@ void CUDA_CB CudaBackend::RunStreamCallback(CUstream, CUresult status, void* dat
 
 void CudaBackend::AskGuest(HostCall* host_call, CUresult status) {
   CudaBackend* backend = host_call->backend;
-  const auto [run, gate] = backend->gates_.New(host_call->context);
+  const auto [run, gate] = backend->gates_.New(host_call->context, host_call->stream);
   cuda::RunHostFunction notice;
   notice.callback = host_call->callback;
   notice.run = run;
@@ -310,7 +310,8 @@ int32_t CudaBackend::EnqueueHostFunction(const cuda::Call& call, const cuda::Enq
   CUstreamCaptureStatus capture = CU_STREAM_CAPTURE_STATUS_NONE;
   if (driver_.cuStreamIsCapturing != nullptr) (void)driver_.cuStreamIsCapturing(at.native(), &capture);
   const bool once = capture == CU_STREAM_CAPTURE_STATUS_NONE;
-  auto host_call = std::make_unique<HostCall>(HostCall{this, at.context->native, message.callback, once});
+  auto host_call = std::make_unique<HostCall>(
+      HostCall{this, at.context->native, message.callback, once, once ? message.stream.raw() : Gates::kNoStream});
   if (once) host_calls_due_.fetch_add(1, std::memory_order_acq_rel);
   // A host function never runs in a context that is broken; a callback does, and is told.
   const bool always = message.always != 0 && once && driver_.cuStreamAddCallback != nullptr;

@@ -21,13 +21,14 @@ constexpr uint64_t kManyBlocks = 64;
 }  // namespace
 
 Turns::Turns(const DriverTable* driver, LaunchGate* gate, Units* units, const PartSizes* sizes, SlicedKernels* sliced,
-             SplitAlarms* alarms, std::function<void()> wake)
+             SplitAlarms* alarms, Strays* strays, std::function<void()> wake)
     : driver_(driver),
       gate_(gate),
       units_(units),
       sizes_(sizes),
       sliced_(sliced),
       alarms_(alarms),
+      strays_(strays),
       wake_(std::move(wake)) {}
 
 void Turns::Stop() {
@@ -111,7 +112,24 @@ bool Turns::IsStuck(Turn& turn) {
   return turn.watch->Look(runs, PartWatch::Clock::now());
 }
 
+std::shared_ptr<const PooledEvent> Turns::Mark(const Turn& turn) const {
+  auto mark = PooledEvent::Take(turn.timers);
+  if (mark != nullptr && driver_->cuEventRecord(mark->native(), turn.stream->native()) != CUDA_SUCCESS) mark = nullptr;
+  return mark;
+}
+
 bool Turns::Give(Turn& turn, uint64_t estimate, bool entered, bool late) {
+  const std::shared_ptr<const PooledEvent> begin = late ? Mark(turn) : nullptr;
+  // Without marks it is paid for when it is over.
+  const bool over = GiveUnit(turn, estimate, entered, late && begin == nullptr);
+  if (begin == nullptr || turn.result != CUDA_SUCCESS) return over;
+  if (auto end = Mark(turn); end != nullptr) {
+    strays_->Add({turn.timers->context(), begin, std::move(end), nullptr});
+  }
+  return over;
+}
+
+bool Turns::GiveUnit(Turn& turn, uint64_t estimate, bool entered, bool late) {
   const uint64_t all = turn.launch.blocks();
   Unit unit;
   unit.timers = turn.timers;

@@ -12,8 +12,8 @@
 //
 // A unit is asked for only when it could run at once: one that was granted and then waited, for a host function or for
 // another stream, would keep the device from everybody. Whoever waits longer than kPatience for that is given to the
-// driver as it is, so that streams which wait for each other in ways that only the guest knows go on; its time is
-// charged when it is over.
+// driver as it is, so that streams which wait for each other in ways that only the guest knows go on; it is asked for
+// when it runs (strays.h).
 //
 // When a grant ends, its last unit leaves the gate shortly before it is over (server/worker/early_leave.h), so that the
 // next tenant gets ready meanwhile: turns' thread sees to that while it has a launch that asks for the next grant.
@@ -45,6 +45,7 @@
 #include "server/backends/cuda/kernel_launch.h"
 #include "server/backends/cuda/part_sizes.h"
 #include "server/backends/cuda/sliced_kernels.h"
+#include "server/backends/cuda/strays.h"
 #include "server/backends/cuda/units.h"
 #include "server/worker/split_alarm.h"
 #include "wire/frame.h"
@@ -87,7 +88,7 @@ class Turns {
 
   /// All borrowed.
   Turns(const DriverTable* driver, LaunchGate* gate, Units* units, const PartSizes* sizes, SlicedKernels* sliced,
-        SplitAlarms* alarms, std::function<void()> wake);
+        SplitAlarms* alarms, Strays* strays, std::function<void()> wake);
   ~Turns() { Stop(); }
   Turns(const Turns&) = delete;
   Turns& operator=(const Turns&) = delete;
@@ -123,6 +124,9 @@ class Turns {
   Outcome Step(Turn& turn, bool late, bool may_wait);
   /// Blocks of the next part.
   uint64_t NextBlocks(const Turn& turn) const;
+  bool GiveUnit(Turn& turn, uint64_t estimate, bool entered, bool late);
+  /// A moment of the turn's stream; null when there is none to be had.
+  std::shared_ptr<const PooledEvent> Mark(const Turn& turn) const;
   /// The part under way must end before there is another one.
   bool IsOnlyPart(const Turn& turn) const;
   bool IsStuck(Turn& turn);
@@ -139,6 +143,7 @@ class Turns {
   const PartSizes* const sizes_;
   SlicedKernels* const sliced_;
   SplitAlarms* const alarms_;
+  Strays* const strays_;
   const std::function<void()> wake_;
   std::atomic<uint64_t> owed_{0};
   std::atomic<uint32_t> waiting_{0};
