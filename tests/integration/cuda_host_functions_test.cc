@@ -46,11 +46,16 @@ TEST_F(CudaHostFunctions, NobodyElseWaitsForOne) {
   CUstream stream = nullptr;
   HAWSER_CU(cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
   HAWSER_CU(cuMemAlloc(&memory, kCount * sizeof(uint32_t)));
+  CUfunction add = Function("add");
+  // Alone for a while: then nobody is asked for what follows.
+  for (int i = 0; i < 20; ++i) {
+    HAWSER_CU(LaunchAdd(add, memory, kCount, 2, stream));
+    HAWSER_CU(cuStreamSynchronize(stream));
+  }
   HAWSER_CU(cuMemsetD32Async(memory, 1, kCount, stream));
   std::promise<void> go;
   const auto wait = [](void* data) { static_cast<std::promise<void>*>(data)->get_future().wait(); };
   HAWSER_CU(cuLaunchHostFunc(stream, wait, &go));
-  CUfunction add = Function("add");
   for (int i = 0; i < 10; ++i) HAWSER_CU(LaunchAdd(add, memory, kCount, 2, stream));
   {
     OtherProcess other("CudaHostFunctions.DISABLED_AddsSeven", Others());
