@@ -27,6 +27,10 @@ class PartSizes {
 
   /// False: the settings say how large parts are, whatever they take.
   bool FromTheGate() const { return settings_->size == 0; }
+  /// What the gate is asked for where nothing is known: something, or any number of such launches would fit in a slice.
+  static constexpr uint64_t kUnknownNs = 250'000;
+  static constexpr uint64_t Asked(uint64_t estimate) { return estimate != 0 ? estimate : kUnknownNs; }
+
   /// Nanoseconds; 0: not known.
   uint64_t Estimate(const KernelFacts* kernel, uint64_t threads) const;
   /// Sizes of its parts follow from more than a guess: its speed was measured, or the settings say them.

@@ -139,6 +139,7 @@ bool Turns::GiveUnit(Turn& turn, uint64_t estimate, bool entered, bool late) {
   unit.track = turn.stream->id.index();
   unit.under_way = turn.under_way;
   unit.estimate = estimate;
+  unit.asked = PartSizes::Asked(estimate);
   const CUstream stream = turn.stream->native();
   if (turn.sliced == nullptr) {
     unit.threads = all * turn.launch.block_threads();
@@ -256,8 +257,8 @@ Turns::Outcome Turns::Step(Turn& turn, bool late, bool may_wait) {
     }
   }
   const uint64_t estimate = sizes_->Estimate(turn.kernel.get(), blocks * turn.launch.block_threads());
-  if (!late && !may_wait && !gate_->TryEnter(estimate)) return Outcome::kNotNow;
-  if (!late && may_wait && !Enter(estimate)) {
+  if (!late && !may_wait && !gate_->TryEnter(PartSizes::Asked(estimate))) return Outcome::kNotNow;
+  if (!late && may_wait && !Enter(PartSizes::Asked(estimate))) {
     turn.result = CUDA_ERROR_NOT_PERMITTED;  // The session ends.
     return Outcome::kOver;
   }

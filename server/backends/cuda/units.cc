@@ -39,7 +39,7 @@ Units::~Units() {
 void Units::GiveUp(Unit& unit) {
   if (unit.begin != nullptr) unit.timers->Return(unit.begin);
   if (unit.end != nullptr) unit.timers->Return(unit.end);
-  if (unit.entered) gate_->Leave(unit.estimate, 0);
+  if (unit.entered) gate_->Leave(unit.asked, 0);
 }
 
 CUresult Units::Run(Unit unit, CUstream stream, const std::function<CUresult()>& launch) {
@@ -83,9 +83,9 @@ void Units::Leave(const Unit& unit, uint64_t bill) {
   }
   if (!unit.entered) return;
   if (left_early) {
-    gate_->LeaveLate(unit.estimate, bill);
+    gate_->LeaveLate(unit.asked, bill);
   } else {
-    gate_->Leave(unit.estimate, bill);
+    gate_->Leave(unit.asked, bill);
   }
 }
 
@@ -114,7 +114,7 @@ void Units::LeaveEarly() {
   Unit* const unit = Foreseen();
   if (unit == nullptr || !gate_->Ends()) return;
   unit->left_early = true;
-  gate_->LeaveEarly(unit->estimate);
+  gate_->LeaveEarly(unit->asked);
 }
 
 void Units::Learn(const Unit& unit, uint64_t length) {

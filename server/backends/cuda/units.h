@@ -39,6 +39,7 @@ struct Unit {
   std::shared_ptr<EventPool> timers;  ///< Of its context.
   CUevent begin = nullptr, end = nullptr;
   uint64_t estimate = 0;  ///< Nanoseconds; 0: not known.
+  uint64_t asked = 0;     ///< What the gate was asked for.
   bool entered = false;   ///< The gate is to be left.
   bool late = false;      ///< It ran without asking and is to be paid for.
   uint64_t threads = 0;   ///< That it runs.
