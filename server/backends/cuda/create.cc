@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "server/backends/cuda/create.h"
 
+#include <unistd.h>
+
 #include <filesystem>
 #include <memory>
 #include <string>
@@ -25,7 +27,16 @@ Result<ChosenBackend> Create(const WorkerSettings& settings, SessionLog* log) {
   }
   std::string text = "CUDA on " + chosen->summary + " (" + chosen->driver.path + ")";
   if (!chosen->why.empty()) text += ", because " + chosen->why;
-  log->Write("info", text);
+  // A GPU that is there and cannot be used is not what its owner wants; the processor does the same a thousand times
+  // slower.
+  const bool has_gpu = chosen->soft && !chosen->why.empty() && ::access("/dev/nvidiactl", F_OK) == 0;
+  if (has_gpu) {
+    text +=
+        "; but this machine has NVIDIA's driver: is nvidia-uvm loaded (nvidia-modprobe -c 0 -u), and may the worker "
+        "use "
+        "/dev/nvidia*? --device nvidia refuses instead";
+  }
+  log->Write(has_gpu ? "warning" : "info", text);
   if (!chosen->driver.missing.empty()) {
     log->Write("info", "the driver lacks " + std::to_string(chosen->driver.missing.size()) + " entry points, " +
                            chosen->driver.missing.front() + " among them; calls that need one are not supported");
