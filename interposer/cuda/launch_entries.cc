@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // cuLaunch*. The path of cuLaunchKernel: a few checks against what is known here, the parameters packed on the stack,
 // one command. Nothing allocates (up to 512 bytes of parameters) and nothing waits.
+#include <algorithm>
+
 #include "interposer/cuda/entry.h"
 #include "interposer/cuda/host_mirror.h"
 #include "interposer/cuda/launch_attributes.h"
@@ -37,6 +39,12 @@ CUresult Prepare(StreamCommand& command, CUfunction handle, const Dim3& grid, co
   return Mirrors::Get().BeforeWork(command.stream());
 }
 
+bool IsCooperative(std::span<const cuda::LaunchAttribute> attributes) {
+  return std::any_of(attributes.begin(), attributes.end(), [](const cuda::LaunchAttribute& each) {
+    return each.id == CU_LAUNCH_ATTRIBUTE_COOPERATIVE && each.number != 0;
+  });
+}
+
 CUresult LaunchWithAttributes(CUstream stream, CUfunction function, const Dim3& grid, const Dim3& block,
                               uint32_t shared, void* const* parameters, void* const* extra,
                               std::span<const cuda::LaunchAttribute> attributes) {
@@ -46,6 +54,13 @@ CUresult LaunchWithAttributes(CUstream stream, CUfunction function, const Dim3& 
   cuda::LaunchWith message;
   const CUresult error = Prepare(command, function, grid, block, shared, parameters, extra, &packed, &message);
   if (error != CUDA_SUCCESS) return error;
+  if (IsCooperative(attributes)) {
+    FunctionBase* called = nullptr;
+    (void)CheckFunction(function, &called);
+    const Device& device = *Client::Get().device(command.context()->device);
+    const CUresult refused = CheckCooperative(device, *called, grid, block, shared);
+    if (refused != CUDA_SUCCESS) return refused;
+  }
   message.attributes = wire::ListView<cuda::LaunchAttribute>(attributes);
   return command.Send(message);
 }

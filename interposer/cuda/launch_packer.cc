@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "interposer/cuda/launch_packer.h"
 
+#include <algorithm>
 #include <cstring>
 
 namespace hawser::cu {
@@ -39,13 +40,13 @@ LaunchLimits LimitsOf(const Device& device, const FunctionBase& function) {
   return limits;
 }
 
-uint64_t ThreadsOf(const Dim3& block) { return uint64_t{block[0]} * block[1] * block[2]; }
+uint64_t Product(const Dim3& sizes) { return uint64_t{sizes[0]} * sizes[1] * sizes[2]; }
 
 }  // namespace
 
 CUresult CheckShape(const LaunchLimits& limits, const Dim3& grid, const Dim3& block, uint32_t shared) {
   if (!Within(grid, limits.grid) || !Within(block, limits.block)) return CUDA_ERROR_INVALID_VALUE;
-  const uint64_t threads = ThreadsOf(block);
+  const uint64_t threads = Product(block);
   if (limits.threads_of_device != 0 && threads > limits.threads_of_device) return CUDA_ERROR_INVALID_VALUE;
   if (threads > limits.threads_of_kernel) return CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES;
   return shared > limits.dynamic_shared ? CUDA_ERROR_INVALID_VALUE : CUDA_SUCCESS;
@@ -63,8 +64,43 @@ CUresult CheckLaunch(const Device& device, const FunctionBase& function, const D
   const CUresult error = CheckShape(LimitsOf(device, function), grid, block, shared);
   if (error != CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES) [[likely]]
     return error;
-  return WhyTooMany(ThreadsOf(block), Of(function, CU_FUNC_ATTRIBUTE_NUM_REGS),
+  return WhyTooMany(Product(block), Of(function, CU_FUNC_ATTRIBUTE_NUM_REGS),
                     Of(device, CU_DEVICE_ATTRIBUTE_MAX_REGISTERS_PER_BLOCK));
+}
+
+OccupancyDevice OccupancyOf(const Device& device) {
+  OccupancyDevice of;
+  of.warp = std::max(Of(device, CU_DEVICE_ATTRIBUTE_WARP_SIZE), 1u);
+  of.threads = Of(device, CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_MULTIPROCESSOR);
+  of.blocks = Of(device, CU_DEVICE_ATTRIBUTE_MAX_BLOCKS_PER_MULTIPROCESSOR);
+  of.registers = Of(device, CU_DEVICE_ATTRIBUTE_MAX_REGISTERS_PER_MULTIPROCESSOR);
+  of.shared = Of(device, CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_MULTIPROCESSOR);
+  of.shared_reserved = Of(device, CU_DEVICE_ATTRIBUTE_RESERVED_SHARED_MEMORY_PER_BLOCK);
+  of.threads_per_block = Of(device, CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_BLOCK);
+  of.shared_per_block = Of(device, CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN);
+  of.multiprocessors = Of(device, CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT);
+  return of;
+}
+
+OccupancyKernel OccupancyOf(const FunctionBase& function) {
+  const auto get = [&function](CUfunction_attribute attribute) {
+    const int32_t value = function.attributes[static_cast<size_t>(attribute)].load(std::memory_order_relaxed);
+    return static_cast<uint32_t>(std::max(value, 0));
+  };
+  OccupancyKernel of;
+  of.registers = get(CU_FUNC_ATTRIBUTE_NUM_REGS);
+  of.shared_static = get(CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES);
+  of.threads = get(CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK);
+  of.dynamic_most = get(CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES);
+  return of;
+}
+
+CUresult CheckCooperative(const Device& device, const FunctionBase& function, const Dim3& grid, const Dim3& block,
+                          uint32_t shared) {
+  const auto threads = static_cast<uint32_t>(Product(block));
+  const uint64_t most = BlocksAtOnce(OccupancyOf(device), OccupancyOf(function), threads, shared);
+  // Each size is below 2^31 for the first and 2^16 for the others: the product does not overflow.
+  return Product(grid) > most ? CUDA_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE : CUDA_SUCCESS;
 }
 
 std::byte* ParameterBlock::Reserve(size_t size) {

@@ -10,6 +10,7 @@
 #include <span>
 
 #include "interposer/cuda/client.h"
+#include "interposer/cuda/occupancy.h"
 
 namespace hawser::cu {
 
@@ -35,6 +36,15 @@ CUresult WhyTooMany(uint64_t threads, uint32_t registers, uint32_t registers_of_
 /// All of a launch's sizes. What is needed to explain a refusal is looked at only then.
 CUresult CheckLaunch(const Device& device, const FunctionBase& function, const Dim3& grid, const Dim3& block,
                      uint32_t shared);
+
+/// What the device and the kernel say of themselves.
+OccupancyDevice OccupancyOf(const Device& device);
+OccupancyKernel OccupancyOf(const FunctionBase& function);
+
+/// CUDA_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE: blocks that may wait for each other do not all fit on the device. For
+/// launches that CheckLaunch() has found right.
+CUresult CheckCooperative(const Device& device, const FunctionBase& function, const Dim3& grid, const Dim3& block,
+                          uint32_t shared);
 
 /// The parameters of one launch as one block of bytes. Up to kInline bytes nothing is allocated.
 class ParameterBlock {

@@ -35,6 +35,12 @@ uint32_t BlocksPerMultiprocessor(const OccupancyDevice& device, const OccupancyK
   return static_cast<uint32_t>(blocks);
 }
 
+uint64_t BlocksAtOnce(const OccupancyDevice& device, const OccupancyKernel& kernel, uint32_t threads,
+                      uint64_t dynamic_shared) {
+  const uint32_t each = std::max(BlocksPerMultiprocessor(device, kernel, threads, dynamic_shared), 1u);
+  return uint64_t{each} * std::max(device.multiprocessors, 1u);
+}
+
 BestBlock FindBestBlock(const OccupancyDevice& device, const OccupancyKernel& kernel,
                         const std::function<uint64_t(uint32_t)>& dynamic_shared, uint32_t limit) {
   const uint32_t most = std::min(device.threads_per_block, kernel.threads);

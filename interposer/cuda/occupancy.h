@@ -33,6 +33,11 @@ struct OccupancyKernel {
 uint32_t BlocksPerMultiprocessor(const OccupancyDevice& device, const OccupancyKernel& kernel, uint32_t threads,
                                  uint64_t dynamic_shared);
 
+/// Blocks of a launch that the device can run at once, so that they may wait for each other. At least one for each
+/// multiprocessor: whether a block fits at all is known elsewhere, and for other reasons.
+uint64_t BlocksAtOnce(const OccupancyDevice& device, const OccupancyKernel& kernel, uint32_t threads,
+                      uint64_t dynamic_shared);
+
 struct BestBlock {
   uint32_t threads = 0;
   uint32_t grid = 0;  ///< Blocks that fill the device.

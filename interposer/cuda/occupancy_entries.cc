@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // cuOccupancy*: computed here, but for clusters, of which the driver knows where there is room.
-#include <algorithm>
-
 #include "interposer/cuda/entry.h"
 #include "interposer/cuda/launch_attributes.h"
+#include "interposer/cuda/launch_packer.h"
 #include "interposer/cuda/module.h"
 #include "interposer/cuda/occupancy.h"
 
@@ -18,25 +17,8 @@ CUresult Begin(CUfunction handle, OccupancyDevice* on, OccupancyKernel* of) {
   FunctionBase* function = nullptr;
   if (const CUresult error = CheckFunction(handle, &function); error != CUDA_SUCCESS) return error;
   const Device& device = *Client::Get().device(context->device);
-  const auto get = [&device](CUdevice_attribute attribute) {
-    return static_cast<uint32_t>(std::max(device.attribute(attribute), 0));
-  };
-  on->warp = std::max(get(CU_DEVICE_ATTRIBUTE_WARP_SIZE), 1u);
-  on->threads = get(CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_MULTIPROCESSOR);
-  on->blocks = get(CU_DEVICE_ATTRIBUTE_MAX_BLOCKS_PER_MULTIPROCESSOR);
-  on->registers = get(CU_DEVICE_ATTRIBUTE_MAX_REGISTERS_PER_MULTIPROCESSOR);
-  on->shared = get(CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_MULTIPROCESSOR);
-  on->shared_reserved = get(CU_DEVICE_ATTRIBUTE_RESERVED_SHARED_MEMORY_PER_BLOCK);
-  on->threads_per_block = get(CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_BLOCK);
-  on->shared_per_block = get(CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN);
-  on->multiprocessors = get(CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT);
-  const auto kernel = [function](CUfunction_attribute attribute) {
-    return static_cast<uint32_t>(std::max(function->attributes[static_cast<size_t>(attribute)].load(), 0));
-  };
-  of->registers = kernel(CU_FUNC_ATTRIBUTE_NUM_REGS);
-  of->shared_static = kernel(CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES);
-  of->threads = kernel(CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK);
-  of->dynamic_most = kernel(CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES);
+  *on = OccupancyOf(device);
+  *of = OccupancyOf(*function);
   return CUDA_SUCCESS;
 }
 

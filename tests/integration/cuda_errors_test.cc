@@ -37,6 +37,41 @@ TEST_F(CudaErrors, BadLaunchesAreRefusedByTheVeryCall) {
   EXPECT_EQ(cuCtxSynchronize(), CUDA_SUCCESS) << "nothing of that breaks the context";
 }
 
+// Blocks that wait for each other must all be on the device at once.
+TEST_F(CudaErrors, CooperativeLaunchesThatDoNotFitAreRefusedByTheVeryCall) {
+  CUfunction add = Function("add");
+  int each = 0, multiprocessors = 0;
+  HAWSER_CU(cuOccupancyMaxActiveBlocksPerMultiprocessor(&each, add, 32, 0));
+  HAWSER_CU(cuDeviceGetAttribute(&multiprocessors, CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT, device_));
+  const auto most = static_cast<unsigned>(each * multiprocessors);
+  CUdeviceptr memory = 0;
+  uint32_t count = 0, value = 0;
+  void* parameters[] = {&memory, &count, &value};
+  EXPECT_EQ(cuLaunchCooperativeKernel(add, most + 1, 1, 1, 32, 1, 1, 0, nullptr, parameters),
+            CUDA_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE);
+  EXPECT_EQ(cuLaunchCooperativeKernel(add, 1, most + 1, 1, 32, 1, 1, 0, nullptr, parameters),
+            CUDA_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE);
+  EXPECT_EQ(cuLaunchCooperativeKernel(add, most + 1, 1, 1, 2048, 1, 1, 0, nullptr, parameters),
+            CUDA_ERROR_INVALID_VALUE)
+      << "no such block";
+  CUlaunchAttribute attribute{};
+  attribute.id = CU_LAUNCH_ATTRIBUTE_COOPERATIVE;
+  attribute.value.cooperative = 1;
+  CUlaunchConfig config{};
+  config.gridDimX = most + 1;
+  config.gridDimY = config.gridDimZ = 1;
+  config.blockDimX = 32;
+  config.blockDimY = config.blockDimZ = 1;
+  config.attrs = &attribute;
+  config.numAttrs = 1;
+  EXPECT_EQ(cuLaunchKernelEx(&config, add, parameters, nullptr), CUDA_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE);
+  EXPECT_EQ(cuCtxSynchronize(), CUDA_SUCCESS) << "nothing of that breaks the context";
+  HAWSER_CU(cuLaunchCooperativeKernel(add, most, 1, 1, 32, 1, 1, 0, nullptr, parameters));
+  attribute.value.cooperative = 0;
+  HAWSER_CU(cuLaunchKernelEx(&config, add, parameters, nullptr));
+  HAWSER_CU(cuCtxSynchronize());
+}
+
 TEST_F(CudaErrors, WhatIsNotThereIsNotFound) {
   (void)Function("add");
   CUfunction function = nullptr;

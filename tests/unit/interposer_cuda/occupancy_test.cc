@@ -55,6 +55,11 @@ TEST(OccupancyTest, SharedMemoryLimits) {
   EXPECT_EQ(BlocksPerMultiprocessor(Ampere(), Kernel(16), 128, (163 << 10) + 1), 0u);
 }
 
+TEST(OccupancyTest, BlocksAtOnceAreThoseOfAllMultiprocessors) {
+  EXPECT_EQ(BlocksAtOnce(Ampere(), Kernel(16), 256, 0), 8u * 108u);
+  EXPECT_EQ(BlocksAtOnce(Ampere(), Kernel(255), 1024, 0), 108u) << "whether a block fits at all is not said here";
+}
+
 TEST(OccupancyTest, TooManyThreadsFitNowhere) {
   OccupancyKernel kernel = Kernel(16);
   kernel.threads = 512;
