@@ -54,7 +54,8 @@ CUresult CUDAAPI cuStreamBeginCaptureToGraph(CUstream handle, CUgraph graph, con
   StreamCommand command;
   if (const CUresult error = CheckBegin(command, handle, mode); error != CUDA_SUCCESS) return error;
   if (const CUresult error = CheckObject(graph, Kind::kGraph); error != CUDA_SUCCESS) return error;
-  if (edges != nullptr || (count != 0 && dependencies == nullptr)) return CUDA_ERROR_INVALID_VALUE;
+  if (count != 0 && dependencies == nullptr) return CUDA_ERROR_INVALID_VALUE;
+  if (const CUresult error = CheckEdges(edges, count); error != CUDA_SUCCESS) return error;
   std::vector<wire::Id> ids;
   for (size_t i = 0; i < count; ++i) {
     if (const CUresult error = CheckObject(dependencies[i], Kind::kNode); error != CUDA_SUCCESS) return error;
@@ -174,7 +175,8 @@ CUresult CUDAAPI cuStreamUpdateCaptureDependencies_v2(CUstream handle, CUgraphNo
   StreamCommand command;
   if (const CUresult error = command.Begin(handle); error != CUDA_SUCCESS) return error;
   if (!command.capturing()) return CUDA_ERROR_ILLEGAL_STATE;
-  if (edges != nullptr || flags > 1 || (count != 0 && dependencies == nullptr)) return CUDA_ERROR_INVALID_VALUE;
+  if (flags > 1 || (count != 0 && dependencies == nullptr)) return CUDA_ERROR_INVALID_VALUE;
+  if (const CUresult error = CheckEdges(edges, count); error != CUDA_SUCCESS) return error;
   std::vector<wire::Id> ids;
   for (size_t i = 0; i < count; ++i) {
     if (const CUresult error = CheckObject(dependencies[i], Kind::kNode); error != CUDA_SUCCESS) return error;

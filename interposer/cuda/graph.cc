@@ -95,6 +95,13 @@ CUresult NodeIds(const CUgraphNode* nodes, size_t count, std::vector<wire::Id>* 
   return CUDA_SUCCESS;
 }
 
+CUresult CheckEdges(const CUgraphEdgeData* edges, size_t count) {
+  for (size_t i = 0; edges != nullptr && i < count; ++i) {
+    if (edges[i].type != 0 || edges[i].from_port != 0 || edges[i].to_port != 0) return CUDA_ERROR_NOT_SUPPORTED;
+  }
+  return CUDA_SUCCESS;
+}
+
 NodeNames::NodeNames(size_t count) : used_(count) {
   for (size_t i = 0; i < count; ++i) names_.push_back(NewName(cuda::Handle::kNode));
 }

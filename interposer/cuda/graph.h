@@ -73,6 +73,9 @@ void ForgetGraph(CUgraph_st* graph);
 void ForgetNode(CUgraphNode_st* node);
 /// Checks nodes that a program names.
 CUresult NodeIds(const CUgraphNode* nodes, size_t count, std::vector<wire::Id>* ids);
+/// Data of edges (null: none) does not travel, and need not where it says what an edge without any is.
+/// CUDA_ERROR_NOT_SUPPORTED: it says more, such as that a kernel may begin before another one's end.
+CUresult CheckEdges(const CUgraphEdgeData* edges, size_t count);
 /// The end of a graph gives back the references that it holds; an executable graph holds some of its own.
 void DropUserObjects(CUgraph_st* graph);
 void DropUserObjects(CUgraphExec_st* exec);

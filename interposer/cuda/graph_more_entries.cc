@@ -107,10 +107,7 @@ void ShareUserObjects(CUgraph_st* graph, CUgraphExec_st* exec) {
 CUresult CUDAAPI cuGraphAddNode_v2(CUgraphNode* node, CUgraph graph, const CUgraphNode* dependencies,
                                    const CUgraphEdgeData* edges, size_t count, CUgraphNodeParams* params) {
   if (params == nullptr) return CUDA_ERROR_INVALID_VALUE;
-  // Edges with data (programmatic launch) are not carried; those without say nothing.
-  for (size_t i = 0; edges != nullptr && i < count; ++i) {
-    if (edges[i].type != 0 || edges[i].from_port != 0 || edges[i].to_port != 0) return CUDA_ERROR_NOT_SUPPORTED;
-  }
+  if (const CUresult error = CheckEdges(edges, count); error != CUDA_SUCCESS) return error;
   switch (params->type) {
     case CU_GRAPH_NODE_TYPE_KERNEL: {
       const CUDA_KERNEL_NODE_PARAMS kernel = Kernel(*params);

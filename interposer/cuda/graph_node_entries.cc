@@ -498,11 +498,13 @@ CUresult CUDAAPI cuGraphRemoveDependencies(CUgraph graph, const CUgraphNode* fro
 }
 CUresult CUDAAPI cuGraphAddDependencies_v2(CUgraph graph, const CUgraphNode* from, const CUgraphNode* to,
                                            const CUgraphEdgeData* data, size_t count) {
-  return data != nullptr ? CUDA_ERROR_NOT_SUPPORTED : Connect(graph, from, to, count, /*add=*/true);
+  const CUresult error = CheckEdges(data, count);
+  return error != CUDA_SUCCESS ? error : Connect(graph, from, to, count, /*add=*/true);
 }
 CUresult CUDAAPI cuGraphRemoveDependencies_v2(CUgraph graph, const CUgraphNode* from, const CUgraphNode* to,
                                               const CUgraphEdgeData* data, size_t count) {
-  return data != nullptr ? CUDA_ERROR_NOT_SUPPORTED : Connect(graph, from, to, count, /*add=*/false);
+  const CUresult error = CheckEdges(data, count);
+  return error != CUDA_SUCCESS ? error : Connect(graph, from, to, count, /*add=*/false);
 }
 
 CUresult CUDAAPI cuGraphNodeFindInClone(CUgraphNode* result, CUgraphNode original, CUgraph clone) {
