@@ -378,8 +378,9 @@ class CudaBackend final : public cuda::Handler, public SessionBackend {
   /// The loader's: a module for the executor to take, before the guest hears of it.
   void Hand(wire::Id id, Module module);
   void AdoptLoaded();
-  int32_t Assemble(const wire::ListView<cuda::ImageEntry>& entries, Assembled* assembled, uint32_t first_index,
-                   std::vector<uint32_t>* missing);
+  /// Chooses what `device` runs.
+  int32_t Assemble(const wire::ListView<cuda::ImageEntry>& entries, CUdevice device, Assembled* assembled,
+                   uint32_t first_index, std::vector<uint32_t>* missing);
   int32_t DescribeFunction(CUfunction function, bool is_kernel, std::vector<uint32_t>* offsets,
                            std::vector<uint32_t>* sizes, std::vector<int32_t>* attributes, CUdevice device);
   /// Brings the bytes of a piece to their room, or will. Returns a status of the driver's.

@@ -58,7 +58,8 @@ int32_t CudaBackend::LinkImages(const cuda::Call& call, const cuda::LinkImages& 
     return 0;
   };
   int32_t status = 0;
-  if (Enter(message.context, &status) == nullptr) return fail(status);
+  const Context* const context = Enter(message.context, &status);
+  if (context == nullptr) return fail(status);
   auto link = std::make_shared<Link>();
   link->call = call;
   link->context = message.context;
@@ -69,7 +70,7 @@ int32_t CudaBackend::LinkImages(const cuda::Call& call, const cuda::LinkImages& 
     Link::Input& input = link->inputs.emplace_back();
     input.type = static_cast<CUjitInputType>(from.type);
     input.name = from.name;
-    status = Assemble(from.entries, &input.assembled, index, &missing);
+    status = Assemble(from.entries, context->device, &input.assembled, index, &missing);
     const bool library = input.type == CU_JIT_INPUT_OBJECT || input.type == CU_JIT_INPUT_LIBRARY;
     if (library && status == CUDA_ERROR_NO_BINARY_FOR_GPU && chosen_.soft) {
       // Machine code alone, such as that of the device runtime: the software device has its own, and its linker says

@@ -81,7 +81,7 @@ void CudaBackend::Prepare(Assembled* assembled) {
   }
 }
 
-int32_t CudaBackend::Assemble(const wire::ListView<cuda::ImageEntry>& entries, Assembled* assembled,
+int32_t CudaBackend::Assemble(const wire::ListView<cuda::ImageEntry>& entries, CUdevice device, Assembled* assembled,
                               uint32_t first_index, std::vector<uint32_t>* missing) {
   std::vector<OfferedImage> offered;
   offered.reserve(entries.size());
@@ -96,8 +96,8 @@ int32_t CudaBackend::Assemble(const wire::ListView<cuda::ImageEntry>& entries, A
     image.hash = entry.hash;
   });
   int major = 0, minor = 0;
-  (void)driver_.cuDeviceGetAttribute(&major, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR, AnyDevice());
-  (void)driver_.cuDeviceGetAttribute(&minor, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR, AnyDevice());
+  (void)driver_.cuDeviceGetAttribute(&major, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR, device);
+  (void)driver_.cuDeviceGetAttribute(&minor, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR, device);
   DeviceTarget target;
   target.sm = static_cast<uint32_t>(10 * major + minor);
   target.runs_cubins = !chosen_.soft;
@@ -254,7 +254,8 @@ int32_t CudaBackend::LoadModule(const cuda::Call& call, const cuda::LoadModule& 
     return fail(kNotSupported);
   }
   std::vector<uint32_t> missing;
-  if (status = Assemble(message.entries, &load->assembled, 0, &missing); status != 0) return fail(status);
+  status = Assemble(message.entries, load->device, &load->assembled, 0, &missing);
+  if (status != 0) return fail(status);
   if (!missing.empty()) {
     cuda::ModuleInfo reply;
     reply.missing = wire::ArrayView<uint32_t>(missing.data(), missing.size());

@@ -109,5 +109,27 @@ TEST_F(Libraries, WhatIsNoLibraryIsRefused) {
   EXPECT_EQ(status_, CUDA_ERROR_INVALID_HANDLE);
 }
 
+// Devices 0 and 1 of one server: capability 7.0 and 9.0.
+TEST(Modules, AreChosenForTheDeviceOfTheirContext) {
+  Session::Options options;
+  options.devices = 2;
+  options.adjust = [](DriverTable* driver) {
+    driver->cuDeviceGet = [](CUdevice* device, int index) {
+      *device = index;
+      return CUDA_SUCCESS;
+    };
+    driver->cuDeviceGetAttribute = [](int* value, CUdevice_attribute attribute, CUdevice device) {
+      *value = attribute == CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR ? 7 + 2 * device : 0;
+      return CUDA_SUCCESS;
+    };
+  };
+  Session session(options);
+  const wire::Id older = session.NewContext(0);
+  const wire::Id newer = session.NewContext(1);
+  EXPECT_FALSE(session.NewModule(older, "ptx", 80)) << "it is for later devices";
+  EXPECT_TRUE(session.NewModule(newer, "ptx", 80));
+  EXPECT_TRUE(session.NewModule(older, "ptx", 70));
+}
+
 }  // namespace
 }  // namespace hawser::server::cuda_backend

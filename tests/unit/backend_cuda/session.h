@@ -183,6 +183,7 @@ class Session {
     CudaMemory memory_from = CudaMemory::kAuto;
     FakeVmm* vmm = nullptr;  ///< Null: the driver has none.
     int heap_file = -1;      ///< Said to be the heap's.
+    int devices = 1;         ///< As many must be what adjust() makes of the driver.
     std::function<void(DriverTable* driver)> adjust;
   };
   Session() : Session(Options()) {}
@@ -192,6 +193,7 @@ class Session {
     settings.tenant = options.tenant;
     settings.cuda_memory = options.memory_from;
     ChosenDriver chosen = driver.Chosen(options.soft);
+    chosen.devices = options.devices;
     if (options.vmm != nullptr) options.vmm->AddTo(&chosen.driver.table);
     if (options.adjust) options.adjust(&chosen.driver.table);
     backend = std::make_unique<CudaBackend>(std::move(chosen), settings, AddressRanges());
@@ -257,8 +259,9 @@ class Session {
   SessionBackend::Outcome last() const { return last_; }
 
   wire::Id NewId(cuda::Handle type) { return wire::Id(static_cast<uint8_t>(type), 1, ++next_index_); }
-  wire::Id NewContext() {
+  wire::Id NewContext(uint32_t device = 0) {
     cuda::CreateContext create;
+    create.device = device;
     create.context = NewId(cuda::Handle::kContext);
     create.primary = 1;
     Do(create);
@@ -277,8 +280,9 @@ class Session {
     allocate.size = size;
     return Ask<cuda::Address>(allocate)->address;
   }
-  /// A module of the text, loaded; null id when that failed.
-  wire::Id NewModule(wire::Id context, const std::string& text = "ptx") {
+  /// A module of the text, loaded; null id when that failed. `sm`: an image of a fatbin, for devices of that capability
+  /// and later ones; 0: the text alone.
+  wire::Id NewModule(wire::Id context, const std::string& text = "ptx", uint32_t sm = 0) {
     cuda::UploadImage upload;
     upload.hash = wire::Sha256Of(wire::AsBytes(text));
     upload.size = upload.total = text.size();
@@ -287,6 +291,10 @@ class Session {
     cuda::ImageEntry entry;
     entry.form = 2;
     entry.kind = 1;
+    if (sm != 0) {
+      entry.form = 1;
+      entry.sm = sm;
+    }
     entry.size = text.size();
     entry.hash = upload.hash;
     cuda::LoadModule load;
