@@ -2,6 +2,7 @@
 #include "interposer/cuda/module.h"
 
 #include <algorithm>
+#include <atomic>
 #include <cstring>
 #include <memory>
 #include <set>
@@ -160,8 +161,32 @@ CUresult JitOptions::Read(unsigned count, const CUjit_option* options, void* con
         numbers_.push_back(option);
         break;
       }
-      default:  // Pointers into this process's memory and deprecated ones.
-        return CUDA_ERROR_NOT_SUPPORTED;
+      // What cuda.h calls deprecated: nearly all were for link-time optimization before CUDA 12, whose code no driver
+      // takes any more. And hints for the compiler alone.
+      case CU_JIT_NEW_SM3X_OPT:
+      case CU_JIT_FAST_COMPILE:
+      case CU_JIT_LTO:
+      case CU_JIT_FTZ:
+      case CU_JIT_PREC_DIV:
+      case CU_JIT_PREC_SQRT:
+      case CU_JIT_FMA:
+      case CU_JIT_REFERENCED_KERNEL_NAMES:
+      case CU_JIT_REFERENCED_KERNEL_COUNT:
+      case CU_JIT_REFERENCED_VARIABLE_NAMES:
+      case CU_JIT_REFERENCED_VARIABLE_COUNT:
+      case CU_JIT_OPTIMIZE_UNUSED_DEVICE_VARIABLES:
+      case CU_JIT_SPLIT_COMPILE:
+      case CU_JIT_GLOBAL_SYMBOL_NAMES:  // Their number says whether there are any.
+      case CU_JIT_GLOBAL_SYMBOL_ADDRESSES:
+        break;
+      case CU_JIT_GLOBAL_SYMBOL_COUNT: {
+        if (static_cast<uint32_t>(number) == 0) break;
+        static std::atomic_flag said;
+        return RefuseOnce("CU_JIT_GLOBAL_SYMBOL_ADDRESSES",
+                          "this process's addresses mean nothing to the server's device", &said);
+      }
+      default:
+        return CUDA_ERROR_INVALID_VALUE;
     }
   }
   if (info_ == nullptr) info_size_ = 0;
