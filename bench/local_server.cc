@@ -45,8 +45,11 @@ Result<std::unique_ptr<LocalServer>> LocalServer::Start(const std::string& hawse
   // The server offers the devices of the system's OpenCL platforms, whatever this process was told to use.
   std::vector<std::string> arguments{hawserd, "--listen", "unix:" + socket, "--listen", "tcp:127.0.0.1:0"};
   arguments.insert(arguments.end(), more_arguments.begin(), more_arguments.end());
-  auto child = SpawnChild(arguments, {{"POCL_CACHE_DIR", directory + "/server-cache"}, {"HAWSER_SERVER", ""}}, -1,
-                          log_fd.get(), log_fd.get());
+  auto child = SpawnChild(arguments,
+                          {{"POCL_CACHE_DIR", directory + "/server-cache"},
+                           {"XDG_CACHE_HOME", directory + "/server-cache"},
+                           {"HAWSER_SERVER", ""}},
+                          -1, log_fd.get(), log_fd.get());
   if (!child.ok()) return child.status();
   std::unique_ptr<LocalServer> server(new LocalServer(*child, socket));
   const auto deadline = Clock::now() + timeout;

@@ -19,7 +19,7 @@ namespace hawser::bench {
 class LocalServer {
  public:
   /// Starts `hawserd` and returns once both listeners are ready. `directory` must exist; the socket,
-  /// the log and the server's POCL_CACHE_DIR go there. `more_arguments` are hawserd's.
+  /// the log and the server's caches go there. `more_arguments` are hawserd's.
   static wire::Result<std::unique_ptr<LocalServer>> Start(const std::string& hawserd, const std::string& directory,
                                                           std::chrono::milliseconds timeout,
                                                           const std::vector<std::string>& more_arguments = {});

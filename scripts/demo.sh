@@ -35,7 +35,7 @@ demo() {
   export POCL_CACHE_DIR=$demo_work/local-cache
 
   echo "1. The server"
-  POCL_CACHE_DIR=$demo_work/server-cache "$dir/server/hawserd" --listen "unix:$demo_work/hawser.sock" \
+  POCL_CACHE_DIR=$demo_work/server-cache XDG_CACHE_HOME=$demo_work/server-cache "$dir/server/hawserd" --listen "unix:$demo_work/hawser.sock" \
     >"$demo_work/hawserd.log" 2>&1 </dev/null &
   demo_server=$!
   for _ in $(seq 200); do

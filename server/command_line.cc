@@ -8,6 +8,8 @@
 #include <filesystem>
 #include <system_error>
 
+#include "server/module_cache.h"
+
 namespace hawser::server {
 namespace {
 
@@ -122,6 +124,7 @@ Result<Config> CommandLine::Resolve() const {
     config.cuda_memory = parsed.value();
   }
   if (!cuda_driver.empty()) config.cuda_driver = cuda_driver;
+  if (!config.cuda_cache) config.cuda_cache = DefaultModuleCache();
   if (config.worker.empty()) config.worker = DefaultWorker();
   if (config.listen.empty()) {
     Result<std::string> listener = DefaultListener();

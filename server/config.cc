@@ -245,7 +245,7 @@ void ReadCuda(Section section, Config* config) {
     if (!parsed.ok()) section.Wrong(*section.Find("memory"), "memory", ": " + parsed.status().text());
   }
   section.String("driver", &config->cuda_driver);
-  section.String("cache", &config->cuda_cache);
+  if (section.Find("cache") != nullptr) section.String("cache", &config->cuda_cache.emplace());
   section.Size("cache_size", &config->cuda_cache_size, 1u << 20, INT64_MAX);
   section.Finish();
 }

@@ -88,8 +88,9 @@ struct Config {
   // [cuda]
   CudaDevice cuda_device = CudaDevice::kAuto;
   CudaMemory cuda_memory = CudaMemory::kAuto;
-  std::string cuda_driver;                ///< A driver library; empty: as cuda_device says.
-  std::string cuda_cache;                 ///< Directory for modules, one folder for each tenant; empty: none is kept.
+  std::string cuda_driver;  ///< A driver library; empty: as cuda_device says.
+  /// Directory for modules, one folder for each tenant; empty: none is kept. Not said: DefaultModuleCache().
+  std::optional<std::string> cuda_cache;
   uint64_t cuda_cache_size = 4ull << 30;  ///< Of each tenant.
 
   // [scheduler]

@@ -306,7 +306,7 @@ void Server::DropOldest() {
 // ---------------------------------------------------------------------------------------------
 // Sessions
 
-WorkerSettings Server::SettingsFor(const Session& session, const Connection& command) const {
+WorkerSettings Server::SettingsFor(const Session& session, const Connection& command) {
   const Greeting& greeting = command.hello.greeting();
   const SessionLimits& limits = command.tenant.limits;
   WorkerSettings settings;
@@ -331,7 +331,11 @@ WorkerSettings Server::SettingsFor(const Session& session, const Connection& com
   settings.cuda_device = config_.cuda_device;
   settings.cuda_memory = config_.cuda_memory;
   settings.cuda_driver = config_.cuda_driver;
-  settings.cuda_cache = config_.cuda_cache;
+  if (settings.api == wire::Api::kCuda && config_.cuda_cache) {
+    const bool other = worker_uid_ != UINT32_MAX;
+    settings.cuda_cache =
+        module_cache_.Use(*config_.cuda_cache, other ? worker_uid_ : ::geteuid(), other ? worker_gid_ : ::getegid());
+  }
   settings.cuda_cache_size = config_.cuda_cache_size;
   return settings;
 }

@@ -31,6 +31,7 @@
 #include "server/line_splitter.h"
 #include "server/listener.h"
 #include "server/log.h"
+#include "server/module_cache.h"
 #include "server/pairing.h"
 #include "server/rate_limiter.h"
 #include "server/scheduler_control.h"
@@ -107,7 +108,7 @@ class Server : private Controlled {
 
   void StartSession(const PairingTable::Pair& pair);
   wire::Status Launch(Session* session, const Connection& command, const Connection* bulk);
-  WorkerSettings SettingsFor(const Session& session, const Connection& command) const;
+  WorkerSettings SettingsFor(const Session& session, const Connection& command);
   void OnGuestHangUp(uint64_t id);
   void OnWorkerLog(uint64_t id);
   void LogWorkerLine(Session& session, const std::string& line);
@@ -155,6 +156,7 @@ class Server : private Controlled {
   WorkerCommand worker_command_;
   uid_t worker_uid_ = UINT32_MAX;
   gid_t worker_gid_ = UINT32_MAX;
+  ModuleCache module_cache_{[](const std::string& text) { Log(LogLevel::kWarning, text); }};
 
   uint64_t next_id_ = 1;
   std::map<uint64_t, Connection> connections_;  ///< By age: ids count upward.

@@ -30,6 +30,34 @@ def expect(what, got, wanted):
         raise SystemExit(f"{what}: {got} instead of {wanted}")
 
 
+def by_default(build, program, folder):
+    """Without a word in the configuration."""
+    cache = pathlib.Path(folder) / "home"
+    images = cache / "hawser" / "images"
+    with with_server.Server(build, "shm", cuda=True, cache=cache) as server:
+        expect("whether there is a folder before anybody needs it", images.exists(), False)
+        expect("uploads of the first process, by default", uploads(server, program), 1)
+        expect("uploads of the second process, by default", uploads(server, program), 0)
+    expect("the folder's mode", oct(images.stat().st_mode & 0o7777), oct(0o700))
+    expect("files by default", len([path for path in images.rglob("*") if path.is_file()]), 1)
+    nowhere = pathlib.Path(folder) / "file"
+    nowhere.write_text("no folder")
+    with with_server.Server(build, "shm", cuda=True, cache=nowhere) as server:
+        for process in ("first", "second"):
+            expect(f"uploads of the {process} process, where nothing can be kept", uploads(server, program), 1)
+        expect("complaints", "".join(server.log).count("modules are not kept on disk"), 1)
+
+
+def switched_off(build, program, folder):
+    cache = pathlib.Path(folder) / "unused"
+    config = pathlib.Path(folder) / "off.toml"
+    config.write_text('[cuda]\ncache = ""\n')
+    with with_server.Server(build, "shm", ["--config", str(config)], cuda=True, cache=cache) as server:
+        for process in ("first", "second"):
+            expect(f"uploads of the {process} process, switched off", uploads(server, program), 1)
+    expect("whether there is a folder when it is switched off", (cache / "hawser").exists(), False)
+
+
 def main():
     build, program = sys.argv[1:]
     with tempfile.TemporaryDirectory(prefix="hawser-cache-") as folder:
@@ -49,6 +77,8 @@ def main():
         # Another hawserd finds it too.
         with with_server.Server(build, "unix", ["--config", str(config)], cuda=True) as server:
             expect("uploads with another server", uploads(server, program), 0)
+        by_default(build, program, folder)
+        switched_off(build, program, folder)
 
 
 if __name__ == "__main__":

@@ -91,11 +91,13 @@ std::unique_ptr<Daemon> Daemon::Start(const Options& options) {
   if (::mkdtemp(folder) == nullptr) return nullptr;
   daemon->folder_ = folder;
   daemon->WriteConfig(options.config);
+  std::vector<std::string> environment = options.environment;
+  environment.push_back("XDG_CACHE_HOME=" + daemon->folder_ + "/cache");
   Fd output;
   daemon->pid_ = Spawn(
       {HAWSERD, "--config", daemon->folder_ + "/hawserd.toml", "--listen", "unix:" + daemon->socket_path(), "--listen",
        "tcp:127.0.0.1:0", "--worker", options.worker.empty() ? FAKE_WORKER : options.worker, "--log-level", "debug"},
-      options.environment, &output);
+      environment, &output);
   if (daemon->pid_ < 0) {
     ADD_FAILURE() << "cannot start " HAWSERD;
     return nullptr;

@@ -29,9 +29,10 @@ REPORT = re.compile(r"WARNING: ThreadSanitizer|ERROR: \w+Sanitizer|:\d+: runtime
 
 class Server:
     """A hawserd that lives as long as the `with` block, which raises RuntimeError at its end when the server did not
-    stop as it should, or when a sanitizer reported something in it or in a worker."""
+    stop as it should, or when a sanitizer reported something in it or in a worker. What it keeps from one time to the
+    next it keeps in `cache`; by default that is a folder of its own."""
 
-    def __init__(self, build, transport, extra_args=(), env=None, cuda=False):
+    def __init__(self, build, transport, extra_args=(), env=None, cuda=False, cache=None):
         self.build = pathlib.Path(build)
         self.transport = transport
         self.cuda = cuda
@@ -39,6 +40,7 @@ class Server:
         self.env = dict(os.environ if env is None else env)
         # glibc fills what is freed: what the server, a worker or a driver still uses of it fails at once, not one day.
         self.env.setdefault("MALLOC_PERTURB_", "165")
+        self.cache = cache
         self.folder = None
         self.process = None
         self.uri = None
@@ -46,6 +48,7 @@ class Server:
 
     def __enter__(self):
         self.folder = tempfile.mkdtemp(prefix="hawser-test-")
+        self.env["XDG_CACHE_HOME"] = str(self.cache or pathlib.Path(self.folder, "cache"))
         listen = {"tcp": "tcp:127.0.0.1:0", "vsock": "vsock::0"}.get(self.transport, f"unix:{self.folder}/hawser.sock")
         if self.transport == "vsock":  # There a guest is known by the number of its machine.
             config = pathlib.Path(self.folder, "vsock.toml")

@@ -21,12 +21,19 @@ Config Parsed(std::string_view text) {
   return config.ok() ? config.value() : Config();
 }
 
+TEST(Config, AnEmptyCacheIsNone) {
+  const Config config = Parsed("[cuda]\ncache = \"\"\n");
+  ASSERT_TRUE(config.cuda_cache);
+  EXPECT_EQ(*config.cuda_cache, "");
+}
+
 TEST(Config, AnEmptyFileIsAllDefaults) {
   const Config config = Parsed("");
   EXPECT_TRUE(config.listen.empty());
   EXPECT_EQ(config.limits.staging_memory, 1u << 30);
   EXPECT_FALSE(config.allow_unauthenticated_remote);
   EXPECT_TRUE(config.syscall_filter);
+  EXPECT_FALSE(config.cuda_cache) << "the default place";
 }
 
 TEST(Config, ReadsEverything) {
