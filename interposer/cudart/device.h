@@ -12,6 +12,7 @@
 #include <mutex>
 
 #include "interposer/cudart/driver.h"
+#include "interposer/cudart/thread_state.h"
 
 namespace hawser::cudart {
 
@@ -29,7 +30,7 @@ class Device {
   /// The primary context if this runtime holds it now, else null.
   CUcontext held() const { return held_.load(std::memory_order_acquire); }
   /// Changes with each Reset(): contexts and addresses of an earlier epoch are gone.
-  uint64_t epoch() const { return epoch_.load(std::memory_order_acquire); }
+  Epoch epoch() const { return {&epoch_, epoch_.load(std::memory_order_acquire)}; }
   /// Destroys everything in the primary context and gives it back.
   cudaError_t Reset();
   cudaError_t SetFlags(unsigned flags);

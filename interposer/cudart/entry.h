@@ -15,7 +15,8 @@ inline cudaError_t Record(cudaError_t error) {
   if (error == cudaSuccess) [[likely]] {
     return error;
   }
-  return CurrentThread().last_error.Record(error);
+  ThreadState& thread = CurrentThread();
+  return thread.last_error.Record(error, thread.bound_epoch);
 }
 
 /// Runs `body(driver)` with a context current; it returns a CUresult or a cudaError_t.

@@ -65,14 +65,14 @@ cudaError_t Runtime::Bind(ThreadState& thread) {
   if (current != nullptr) {
     // Not ours: the program made it current itself.
     if (current != thread.bound) return cudaSuccess;
-    if (thread.bound_epoch == devices_[static_cast<size_t>(thread.device)]->epoch()) return cudaSuccess;
+    if (!thread.bound_epoch.is_over()) return cudaSuccess;
   }
   return BindPrimary(thread);
 }
 
 cudaError_t Runtime::BindPrimary(ThreadState& thread) {
   Device& device = *devices_[static_cast<size_t>(thread.device)];
-  const uint64_t epoch = device.epoch();
+  const Epoch epoch = device.epoch();
   CUcontext context = nullptr;
   if (const cudaError_t error = device.Primary(&context); error != cudaSuccess) return error;
   if (const CUresult result = driver_.cuCtxSetCurrent(context); result != CUDA_SUCCESS) return FromDriver(result);
@@ -115,7 +115,7 @@ cudaError_t Runtime::ResetDevice(ThreadState& thread) {
 uint64_t Runtime::CurrentEpoch(ThreadState& thread) {
   CUcontext current = nullptr;
   if (driver_.cuCtxGetCurrent(&current) != CUDA_SUCCESS || current != thread.bound) return 0;
-  return thread.bound_epoch;
+  return thread.bound_epoch.then;
 }
 
 }  // namespace hawser::cudart

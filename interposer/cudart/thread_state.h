@@ -9,6 +9,7 @@
 #include <vector_types.h>
 
 #include <array>
+#include <atomic>
 #include <cstdint>
 
 #include "interposer/cudart/errors.h"
@@ -46,25 +47,38 @@ class LaunchConfigurationStack {
   size_t depth_ = 0;
 };
 
-/// The thread's last error (CUDA runtime API, "Error handling"): kept until it is asked for; an error that ended the
-/// context is kept until the device is reset.
+/// When a context was made current: as often as its device had been reset by then. Device::epoch() counts that.
+struct Epoch {
+  const std::atomic<uint64_t>* now = nullptr;  ///< Null: of no device that the runtime resets.
+  uint64_t then = 0;
+
+  bool is_over() const { return now != nullptr && now->load(std::memory_order_acquire) != then; }
+};
+
+/// The thread's last error (CUDA runtime API, "Error handling"): kept until it is asked for. An error that ended the
+/// context is kept as long as that context, whichever thread resets the device.
 class LastError {
  public:
-  /// Returns `error`. cudaErrorNotReady is an answer, not an error, and is not kept.
-  cudaError_t Record(cudaError_t error) {
-    if (error != cudaSuccess && error != cudaErrorNotReady && !IsSticky(error_)) error_ = error;
+  /// Returns `error`. cudaErrorNotReady is an answer, not an error, and is not kept. `epoch`: of the current context.
+  cudaError_t Record(cudaError_t error, Epoch epoch = {}) {
+    if (error == cudaSuccess || error == cudaErrorNotReady || Stays()) return error;
+    error_ = error;
+    epoch_ = epoch;
     return error;
   }
-  cudaError_t Peek() const { return error_; }
+  cudaError_t Peek() const { return IsSticky(error_) && epoch_.is_over() ? cudaSuccess : error_; }
   cudaError_t Take() {
-    const cudaError_t error = error_;
-    if (!IsSticky(error)) error_ = cudaSuccess;
+    const cudaError_t error = Peek();
+    if (!Stays()) error_ = cudaSuccess;
     return error;
   }
   void Clear() { error_ = cudaSuccess; }
 
  private:
+  bool Stays() const { return IsSticky(error_) && !epoch_.is_over(); }
+
   cudaError_t error_ = cudaSuccess;
+  Epoch epoch_;
 };
 
 /// The functions that this thread launched last, so that a launch by host address takes no lock.
@@ -83,7 +97,7 @@ struct ThreadState {
   LastError last_error;
   int device = 0;                   ///< Chosen by cudaSetDevice().
   CUcontext bound = nullptr;        ///< The primary context that the runtime made current in this thread; null: none.
-  uint64_t bound_epoch = 0;         ///< Device::epoch() at that time; another value: the device was reset since.
+  Epoch bound_epoch;                ///< Of that time; over: the device was reset since.
   bool per_thread_default = false;  ///< Stream 0 means the thread's own stream; see twin.h.
   LaunchConfigurationStack launches;
   FunctionCache functions;

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Kernel faults: told by the next call that may tell, then by all, until cudaDeviceReset(); and out of memory.
+// Kernel faults: told by the next call that may tell, then by all, until any thread resets the device; and out of memory.
+#include <thread>
+
 #include "check.h"
 
 __global__ void WriteTo(int* where) { *where = 1; }
@@ -33,5 +35,16 @@ int main() {
   WriteTo<<<1, 1>>>(good);
   OK(cudaMemcpy(&value, good, 4, cudaMemcpyDeviceToHost));
   EXPECT(value == 1);
+
+  // One thread's reset lets all of them go on.
+  WriteTo<<<1, 1>>>(reinterpret_cast<int*>(0x10));
+  EXPECT_ERROR(cudaErrorIllegalAddress, cudaDeviceSynchronize());
+  EXPECT_ERROR(cudaErrorIllegalAddress, cudaPeekAtLastError());
+  std::thread([] { OK(cudaDeviceReset()); }).join();
+  OK(cudaGetLastError());
+  OK(cudaMalloc(&good, 4));
+  WriteTo<<<1, 1>>>(good);
+  OK(cudaGetLastError());
+  OK(cudaDeviceSynchronize());
   return Done();
 }

@@ -253,6 +253,32 @@ TEST_F(RuntimeTest, AKernelFaultSticksUntilTheReset) {
   EXPECT_EQ(cudaDeviceSynchronize(), cudaSuccess);
 }
 
+TEST_F(RuntimeTest, AKernelFaultSticksInEachThreadUntilAnyResets) {
+  EXPECT_EQ(cudaFree(nullptr), cudaSuccess);
+  fake_.next_sync = CUDA_ERROR_ILLEGAL_ADDRESS;
+  EXPECT_EQ(cudaDeviceSynchronize(), cudaErrorIllegalAddress);
+  EXPECT_EQ(cudaGetLastError(), cudaErrorIllegalAddress);
+  EXPECT_EQ(cudaPeekAtLastError(), cudaErrorIllegalAddress);
+  fake_.next_sync = CUDA_SUCCESS;
+  std::thread([] { EXPECT_EQ(cudaDeviceReset(), cudaSuccess); }).join();
+  EXPECT_EQ(cudaPeekAtLastError(), cudaSuccess) << "it was the context's";
+  EXPECT_EQ(cudaGetLastError(), cudaSuccess);
+  EXPECT_EQ(cudaMalloc(nullptr, 4), cudaErrorInvalidValue);
+  EXPECT_EQ(cudaGetLastError(), cudaErrorInvalidValue) << "another one takes its place";
+  EXPECT_EQ(cudaGetLastError(), cudaSuccess);
+  // The new context has errors of its own.
+  fake_.next_sync = CUDA_ERROR_ILLEGAL_ADDRESS;
+  EXPECT_EQ(cudaDeviceSynchronize(), cudaErrorIllegalAddress);
+  EXPECT_EQ(cudaGetLastError(), cudaErrorIllegalAddress);
+  EXPECT_EQ(cudaGetLastError(), cudaErrorIllegalAddress);
+}
+
+TEST_F(RuntimeTest, AnOrdinaryErrorIsTheThreadsAndOutlivesAReset) {
+  EXPECT_EQ(cudaMalloc(nullptr, 4), cudaErrorInvalidValue);
+  std::thread([] { EXPECT_EQ(cudaDeviceReset(), cudaSuccess); }).join();
+  EXPECT_EQ(cudaGetLastError(), cudaErrorInvalidValue);
+}
+
 TEST_F(RuntimeTest, AResetIsSeenByOtherThreads) {
   EXPECT_EQ(cudaFree(nullptr), cudaSuccess);
   std::thread other([this] {
