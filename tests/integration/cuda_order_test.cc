@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What thread A enqueued before it woke thread B is ahead of what B does.
+// What thread A enqueued before it woke thread B is ahead of what B does; and what A waits for is nothing to B.
 #include <condition_variable>
 #include <mutex>
 #include <thread>
@@ -88,6 +88,86 @@ TEST_F(CudaTest, ManyThreadsEachKeepTheirOwnOrder) {
   }
   for (std::thread& thread : threads) thread.join();
   for (uint32_t t = 0; t < kThreads; ++t) EXPECT_EQ(wrong[t], 0) << "thread " << t;
+}
+
+/// meet(p): says in p[1] that it runs, and runs until p[0] is not zero.
+constexpr char kMeet[] = R"(
+.version 7.0
+.target sm_75
+.address_size 64
+.visible .entry meet(.param .u64 pp)
+{
+  .reg .pred %p<2>;
+  .reg .b32 %r<3>;
+  .reg .b64 %d<2>;
+  ld.param.u64 %d1, [pp];
+  mov.u32 %r1, 1;
+  st.volatile.global.u32 [%d1+4], %r1;
+LOOP:
+  ld.volatile.global.u32 %r2, [%d1];
+  setp.eq.u32 %p1, %r2, 0;
+  @%p1 bra LOOP;
+  ret;
+}
+)";
+
+// The kernel that one thread waits for ends when the other one, after a thousand things, says so. If waiting held up
+// the other thread, the two would wait for each other for ever.
+TEST_F(CudaTest, WhoWaitsForAStreamHoldsUpNobodyElse) {
+  constexpr uint32_t kRounds = 250;
+  CUfunction meet = nullptr;
+  HAWSER_CU(cuModuleLoadData(&module_, kMeet));
+  HAWSER_CU(cuModuleGetFunction(&meet, module_, "meet"));
+  CUdeviceptr flags = 0, memory = 0;
+  CUstream waited_for = nullptr, busy = nullptr;
+  CUevent event = nullptr;
+  HAWSER_CU(cuMemAlloc(&flags, 8));
+  HAWSER_CU(cuMemAlloc(&memory, 4096));
+  HAWSER_CU(cuMemsetD32(flags, 0, 2));
+  HAWSER_CU(cuStreamCreate(&waited_for, CU_STREAM_NON_BLOCKING));
+  HAWSER_CU(cuStreamCreate(&busy, CU_STREAM_NON_BLOCKING));
+  HAWSER_CU(cuEventCreate(&event, CU_EVENT_DISABLE_TIMING));
+  HAWSER_CU(cuCtxSynchronize());
+  void* parameters[] = {&flags};
+  HAWSER_CU(cuLaunchKernel(meet, 1, 1, 1, 1, 1, 1, 0, waited_for, parameters, nullptr));
+  CUresult waited = CUDA_ERROR_UNKNOWN;
+  bool over = false;
+  std::mutex mutex;
+  std::thread waiter([&] {
+    CUresult result = cuCtxSetCurrent(context_);
+    if (result == CUDA_SUCCESS) result = cuStreamSynchronize(waited_for);
+    const std::lock_guard<std::mutex> lock(mutex);
+    waited = result;
+    over = true;
+  });
+  CUresult failed = CUDA_SUCCESS;
+  uint32_t wrong = 0;
+  const auto check = [&](CUresult result) {
+    if (result != CUDA_SUCCESS && failed == CUDA_SUCCESS) failed = result;
+  };
+  for (uint32_t begun = 0; begun == 0 && failed == CUDA_SUCCESS;) {
+    check(cuMemcpyDtoHAsync(&begun, flags + 4, sizeof(begun), busy));
+    check(cuStreamSynchronize(busy));
+  }
+  for (uint32_t round = 1; round <= kRounds && failed == CUDA_SUCCESS; ++round) {
+    uint32_t value = 0;
+    check(cuMemsetD32Async(memory, round, 1024, busy));
+    check(cuEventRecord(event, busy));
+    check(cuEventSynchronize(event));
+    check(cuMemcpyDtoH(&value, memory + 4092, sizeof(value)));
+    if (value != round) ++wrong;
+  }
+  check(cuStreamQuery(waited_for) == CUDA_ERROR_NOT_READY ? CUDA_SUCCESS : CUDA_ERROR_ILLEGAL_STATE);
+  {
+    const std::lock_guard<std::mutex> lock(mutex);
+    EXPECT_FALSE(over) << "the kernel cannot have ended";
+  }
+  EXPECT_EQ(cuMemsetD32Async(flags, 1, 1, busy), CUDA_SUCCESS);
+  EXPECT_EQ(cuStreamSynchronize(busy), CUDA_SUCCESS);
+  waiter.join();
+  EXPECT_EQ(failed, CUDA_SUCCESS) << ErrorName(failed);
+  EXPECT_EQ(waited, CUDA_SUCCESS) << ErrorName(waited);
+  EXPECT_EQ(wrong, 0u);
 }
 
 }  // namespace
