@@ -11,7 +11,6 @@
 namespace hawser::exec {
 namespace {
 
-/// Bytes of a register in the frame.
 /// Bytes of one lane's value; a predicate has none of its own. Registers of one width may follow each other in a place,
 /// since a handler reads a lane's value before it writes that lane's.
 uint32_t WidthOf(ptx::Type type) { return type == ptx::Type::kPred ? 0 : ptx::SizeOf(type); }
@@ -94,17 +93,18 @@ RegisterLayout LayOutRegisters(const ptx::Function& function) {
     layout.live_words = std::max(layout.live_words, live);
     ending.emplace(intervals[reg].end, reg);
   }
-  std::map<uint32_t, uint32_t> base;
-  uint32_t bytes = 0;
+  std::map<uint32_t, uint64_t> base;
+  uint64_t bytes = 0;
   for (const auto& [size, width] : widths) {
     base[size] = bytes;
-    bytes = (bytes + PlaceBytes(size) * width.places + 63) / 64 * 64;
+    bytes = (bytes + uint64_t{PlaceBytes(size)} * width.places + 63) / 64 * 64;
   }
   for (uint32_t reg = 0; reg < place.size(); ++reg) {
     const uint32_t size = WidthOf(function.registers[reg].type);
-    if (intervals[reg].used()) layout.offset[reg] = base[size] + PlaceBytes(size) * place[reg];
+    if (!intervals[reg].used()) continue;
+    layout.offset[reg] = static_cast<uint32_t>(base[size] + uint64_t{PlaceBytes(size)} * place[reg]);
   }
-  layout.bytes = std::max(bytes, 512u);  // Room for a register that is declared but never used.
+  layout.bytes = std::max(bytes, uint64_t{512});  // Room for a register that is declared but never used.
   return layout;
 }
 

@@ -12,8 +12,8 @@ namespace hawser::exec {
 
 struct RegisterLayout {
   std::vector<uint32_t> offset;  ///< Of each register, in bytes.
-  uint32_t bytes = 0;
-  uint32_t live_words = 0;  ///< Most 32-bit words that are alive at once in one thread: the register estimate.
+  uint64_t bytes = 0;            ///< Offsets hold only where these are less than 4 GiB.
+  uint32_t live_words = 0;       ///< Most 32-bit words that are alive at once in one thread: the register estimate.
 };
 
 /// Registers whose lives do not overlap share a place, but only with registers of the same width: handlers rely on two

@@ -66,7 +66,13 @@ void Illegal(Warp& w, const Insn& i, uint32_t mask) {
           i.extra->text);
 }
 
-uint32_t RoundUp(uint32_t value, uint32_t to) { return (value + to - 1) / to * to; }
+// Sizes come from the program's text: they are added up in 64 bits, and compared with these before anything is laid
+// out.
+constexpr uint64_t kMaxFrame = uint64_t{64} << 20;   // Of one activation: registers and parameters of 32 lanes.
+constexpr uint64_t kMaxLocal = uint64_t{64} << 20;   // Of one thread.
+constexpr uint64_t kMaxShared = uint64_t{64} << 20;  // Of one block.
+
+uint64_t RoundUp(uint64_t value, uint64_t to) { return (value + to - 1) / to * to; }
 
 }  // namespace
 
@@ -80,11 +86,15 @@ void ScalarHandler(Warp& w, const Insn& i, uint32_t mask) {
   }
 }
 
-void FunctionDecoder::Prepare() {
+std::string FunctionDecoder::Prepare() {
+  const auto too_large = [this](const char* what) {
+    return "function '" + function_.name.substr(0, 120) + "' needs more than 64 MiB of " + what;
+  };
   const RegisterLayout layout = LayOutRegisters(function_);
   register_offset_ = layout.offset;
-  uint32_t bytes = layout.bytes;
-  carry_ = bytes;
+  uint64_t bytes = layout.bytes;
+  if (bytes > kMaxFrame) return too_large("registers");
+  carry_ = static_cast<uint32_t>(bytes);
   bytes = RoundUp(bytes + 4, 64);
 
   variable_place_.assign(function_.variables.size(), 0);
@@ -99,44 +109,46 @@ void FunctionDecoder::Prepare() {
       }
     }
   }
-  uint32_t parameter_offset = 0;
-  uint32_t shared = function_.entry ? 0 : image_->shared_bytes;  // Device functions' variables are the program's.
+  uint64_t parameter_offset = 0;
+  uint64_t local = 0;
+  uint64_t shared = function_.entry ? 0 : image_->shared_bytes;  // Device functions' variables are the program's.
   for (size_t i = 0; i < function_.variables.size(); ++i) {
     const ptx::Variable& variable = function_.variables[i];
-    const auto size = static_cast<uint32_t>(std::min<uint64_t>(variable.size, 1u << 24));
+    const uint64_t size = variable.size;
+    const auto place = [&](uint64_t* end, uint64_t alignment) {
+      *end = RoundUp(*end, alignment);
+      variable_place_[i] = static_cast<uint32_t>(*end);
+      *end += size;
+    };
     switch (variable.space) {
       case Space::kParam:
+        if (size > kMaxFrame / kLanes) return too_large("parameters");
         if (IsKernelParameter(static_cast<uint32_t>(i))) {
-          parameter_offset = RoundUp(parameter_offset, variable.alignment);
-          variable_place_[i] = parameter_offset;
-          parameter_offset += size;
+          place(&parameter_offset, variable.alignment);
         } else if (address_taken_[i]) {
-          code_->local_bytes = RoundUp(code_->local_bytes, std::max(variable.alignment, 16u));
-          variable_place_[i] = code_->local_bytes;
-          code_->local_bytes += size;
-          bytes = RoundUp(bytes, 64);
-          // Also an area of the frame, through which it is passed.
+          place(&local, std::max(variable.alignment, 16u));  // Also an area of the frame, through which it is passed.
         } else {
-          variable_place_[i] = bytes;
+          variable_place_[i] = static_cast<uint32_t>(bytes);
           bytes = RoundUp(bytes + size * kLanes, 64);
         }
         break;
       case Space::kLocal:
-        code_->local_bytes = RoundUp(code_->local_bytes, variable.alignment);
-        variable_place_[i] = code_->local_bytes;
-        code_->local_bytes += size;
+        if (size > kMaxLocal) return too_large("local memory");
+        place(&local, variable.alignment);
         break;
       case Space::kShared:
-        shared = RoundUp(shared, variable.alignment);
-        variable_place_[i] = shared;
-        shared += size;
+        if (size > kMaxShared) return too_large("shared memory");
+        place(&shared, variable.alignment);
         break;
       default:
         break;
     }
+    if (bytes > kMaxFrame || parameter_offset > kMaxFrame) return too_large("parameters");
+    if (local > kMaxLocal) return too_large("local memory");
+    if (shared > kMaxShared) return too_large("shared memory");
   }
-  (function_.entry ? code_->static_shared : image_->shared_bytes) = shared;
-  code_->local_bytes = RoundUp(code_->local_bytes, 16);
+  (function_.entry ? code_->static_shared : image_->shared_bytes) = static_cast<uint32_t>(shared);
+  code_->local_bytes = static_cast<uint32_t>(RoundUp(local, 16));
   const auto formal = [&](uint32_t place) {
     Formal made;
     if ((place & ptx::Function::kRegisterFlag) != 0) {
@@ -150,8 +162,8 @@ void FunctionDecoder::Prepare() {
     made.size = static_cast<uint32_t>(function_.variables[place].size);
     if (address_taken_[place]) {
       made.local = variable_place_[place];
-      made.area = bytes;
-      bytes = RoundUp(bytes + made.size * kLanes, 64);
+      made.area = static_cast<uint32_t>(std::min(bytes, kMaxFrame));
+      bytes = RoundUp(bytes + uint64_t{made.size} * kLanes, 64);
     } else {
       made.area = variable_place_[place];
     }
@@ -161,7 +173,9 @@ void FunctionDecoder::Prepare() {
     for (const uint32_t place : function_.results) code_->results.push_back(formal(place));
     for (const uint32_t place : function_.parameters) code_->parameters.push_back(formal(place));
   }
+  if (bytes > kMaxFrame) return too_large("parameters");
   code_->frame_bytes = bytes;
+  return {};
 }
 
 bool FunctionDecoder::IsKernelParameter(uint32_t variable) const {
@@ -237,7 +251,7 @@ std::string FunctionDecoder::Decode() {
     for (uint32_t& target : extra.targets) target = at[target];
   }
   code_->frame_bytes = RoundUp(code_->frame_bytes, 64);
-  if (code_->frame_bytes > (64u << 20)) return "function '" + function_.name + "' needs more than 64 MiB of registers";
+  if (code_->frame_bytes > kMaxFrame) return "function '" + function_.name + "' needs more than 64 MiB of registers";
   return {};
 }
 

@@ -59,8 +59,9 @@ class SymbolScope {
 class FunctionDecoder {
  public:
   FunctionDecoder(Image* image, Code* code, const SymbolScope* scope, std::vector<std::string>* unsupported);
-  /// Lays out parameters and registers; before any Decode, because calls look at their callees' formals.
-  void Prepare();
+  /// Lays out parameters and registers; before any Decode, because calls look at their callees' formals. An error text,
+  /// empty when all is well.
+  std::string Prepare();
   /// An error text, empty when all is well.
   std::string Decode();
 

@@ -123,7 +123,7 @@ struct Code {
   std::shared_ptr<const ptx::Module> module;
   std::vector<Insn> insns;
   std::vector<Formal> results, parameters;
-  uint32_t frame_bytes = 0;
+  uint64_t frame_bytes = 0;
   uint32_t local_bytes = 0;
   uint32_t index = 0;
   bool entry = false;

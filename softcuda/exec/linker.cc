@@ -20,6 +20,8 @@ using ptx::Space;
 using ptx::Variable;
 using ModulePointer = std::shared_ptr<const Module>;
 
+constexpr uint64_t kMaxShared = uint64_t{64} << 20;  // Bytes of a block; far above what any launch may have.
+
 std::string Quoted(std::string_view name) { return "'" + std::string(name.substr(0, 120)) + "'"; }
 
 }  // namespace
@@ -109,9 +111,14 @@ class Linker : public SymbolScope {
         image.dynamic_alignment = std::max(image.dynamic_alignment, std::min(variable.alignment, 1024u));
         return found;
       }
-      const uint32_t begin = (image.shared_bytes + variable.alignment - 1) / variable.alignment * variable.alignment;
+      const uint64_t begin =
+          (uint64_t{image.shared_bytes} + variable.alignment - 1) / variable.alignment * variable.alignment;
       found.offset = begin;
-      image.shared_bytes = begin + static_cast<uint32_t>(std::min<uint64_t>(variable.size, 1u << 28));
+      if (variable.size > kMaxShared || begin + variable.size > kMaxShared) {
+        Fail("the .shared variables of the program, " + Quoted(variable.name) + " among them, need more than 64 MiB");
+        return found;
+      }
+      image.shared_bytes = static_cast<uint32_t>(begin + variable.size);
       return found;
     }
     found.kind = Kind::kVariable;
@@ -146,7 +153,7 @@ class Linker : public SymbolScope {
         }
       }
     }
-    return true;
+    return error_.empty();
   }
 
   bool PlaceFunctions() {
@@ -185,7 +192,8 @@ class Linker : public SymbolScope {
     std::vector<std::unique_ptr<FunctionDecoder>> decoders;
     for (Code& code : image.codes) {
       decoders.push_back(std::make_unique<FunctionDecoder>(&image, &code, this, &program_->unsupported_));
-      decoders.back()->Prepare();
+      const std::string error = decoders.back()->Prepare();
+      if (!error.empty()) return Fail(error);
     }
     for (auto& decoder : decoders) {
       const std::string error = decoder->Decode();

@@ -316,9 +316,10 @@ bool Warp::Call(const Insn& insn, uint32_t mask) {
       continue;
     }
     std::memcpy(inner + (to.is_register ? to.slot.value : to.area), source, size_t{to.size} * kLanes);
-    if (to.local == kNoSlot) continue;
+    if (to.local == kNoSlot || to.size == 0) continue;
     ForLanes(mask, [&](uint32_t lane) {
-      char* local = Resolve(insn, ptx::Space::kLocal, base + to.local, to.size, true, lane);
+      // Within `need`, so the first byte's place says where the others are; the whole is aligned as declared only.
+      char* local = Resolve(insn, ptx::Space::kLocal, uint64_t{base} + to.local, 1, true, lane);
       if (local != nullptr) std::memcpy(local, source + size_t{lane} * to.size, to.size);
     });
   }
@@ -353,7 +354,12 @@ bool Warp::Return(uint32_t mask) {
       continue;
     }
     ForLanes(mask, [&](uint32_t lane) {
-      std::memcpy(target + size_t{lane} * from.size, source + size_t{lane} * from.size, from.size);
+      const char* value = source + size_t{lane} * from.size;
+      if (from.local != kNoSlot) {  // It was written where its address said.
+        value = Resolve(*frame->call, ptx::Space::kLocal, uint64_t{frame->local_base} + from.local, 1, false, lane);
+        if (value == nullptr) return;
+      }
+      std::memcpy(target + size_t{lane} * from.size, value, from.size);
     });
   }
   ForLanes(mask, [&](uint32_t lane) { stack_pointer[lane] = frame->local_base; });

@@ -11,6 +11,7 @@ namespace {
 
 constexpr uint32_t kMaxDepth = 48;                // Nesting of braces, scopes and expressions.
 constexpr uint64_t kMaxSize = uint64_t{1} << 40;  // Bytes of one variable.
+constexpr uint64_t kMaxParameter = 1u << 20;      // Bytes of one parameter.
 constexpr uint32_t kMaxAlignment = 1u << 16;
 
 }  // namespace
@@ -348,6 +349,7 @@ void Parser::Variables(Space space, Linkage linkage, Function* function) {
       if (count > 4096) Fail("too many variables");
     }
     if (!Extents(&variable, vector)) return;
+    if (space == Space::kParam && variable.size > kMaxParameter) Fail("a parameter of more than 1 MiB");
     if (Accept("=")) {
       if (space != Space::kGlobal && space != Space::kConst) Fail("an initial value in a space that has none");
       Initialiser(&variable, SizeOf(variable.type));
@@ -436,7 +438,7 @@ std::vector<Variable> Parser::ParameterList(std::vector<std::string_view>* keys)
     keys->push_back(Word("a parameter's name"));
     variable.name = keys->back();
     if (variable.type != Type::kPred && !Extents(&variable, vector)) break;
-    if (variable.size > 1u << 20) Fail("a parameter of more than 1 MiB");
+    if (variable.size > kMaxParameter) Fail("a parameter of more than 1 MiB");
     list.push_back(std::move(variable));
     if (list.size() > 65536) Fail("too many parameters");
     if (!Accept(",")) break;
