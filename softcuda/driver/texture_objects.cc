@@ -69,6 +69,7 @@ CUresult DescribeLinear(const CUDA_RESOURCE_DESC& resource, exec::TextureDescrip
   level.row_pitch = linear.sizeInBytes;
   level.slice_pitch = linear.sizeInBytes;
   to->linear_memory = true;
+  to->extent = uint64_t{level.width} * texel;
   to->levels.push_back(level);
   return level.data == nullptr || level.width == 0 ? CUDA_ERROR_INVALID_VALUE : CUDA_SUCCESS;
 }
@@ -84,6 +85,7 @@ CUresult DescribePitch(const CUDA_RESOURCE_DESC& resource, exec::TextureDescript
   level.height = static_cast<uint32_t>(pitch.height);
   level.row_pitch = pitch.pitchInBytes;
   level.slice_pitch = pitch.pitchInBytes * pitch.height;
+  to->extent = pitch.pitchInBytes * (pitch.height - 1) + uint64_t{level.width} * (to->channels * to->channel_bits / 8U);
   to->levels.push_back(level);
   const bool empty = level.data == nullptr || level.width == 0 || level.height == 0;
   return empty || pitch.pitchInBytes % 32 != 0 ? CUDA_ERROR_INVALID_VALUE : CUDA_SUCCESS;

@@ -30,6 +30,24 @@ const TextureDescriptor* Texture(Warp& w, const Insn& i, uint32_t lane, bool sur
   return found;
 }
 
+/// How many of the texture's bytes are alive: those of an array are, the program's own memory is looked up as by every
+/// other access. The site remembers what the last look-up found.
+uint64_t LiveBytes(Warp& w, const Insn& i, const TextureDescriptor& texture) {
+  if (texture.extent == 0) return ~uint64_t{0};
+  const auto begin = reinterpret_cast<uint64_t>(texture.levels[0].data);
+  SiteCache& cache = w.sites[i.site];
+  if (begin >= cache.begin && begin < cache.end && texture.extent <= cache.end - begin) return texture.extent;
+  uint64_t live = 0;
+  while (live < texture.extent) {  // Several mappings may follow each other.
+    const auto range = w.launch().config->memory->Find(begin + live);
+    if (!range) return live;
+    live = range->end - begin;
+  }
+  cache.begin = begin;
+  cache.end = begin + live;
+  return texture.extent;
+}
+
 /// Lane's coordinates: slots without the layer, which is taken out first.
 struct Point {
   std::array<uint32_t, 3> at{};
@@ -69,10 +87,17 @@ void TexHandler(Warp& w, const Insn& i, uint32_t mask) {
     const auto lane = static_cast<uint32_t>(std::countr_zero(m));
     const TextureDescriptor* texture = Texture(w, i, lane, false);
     if (texture == nullptr) return;
-    const Sampler sampler(*texture);
+    const Sampler sampler(*texture, LiveBytes(w, i, *texture));
+    const auto fits = [&] {
+      if (sampler.beyond() == nullptr) return true;
+      w.Raise(i, Fault::Kind::kIllegalAddress, lane, reinterpret_cast<uint64_t>(sampler.beyond()),
+              texture->channel_bits / 8u * texture->channels, false, "a texture over memory that is not allocated");
+      return false;
+    };
     const Point point = PointOf(w, i, lane);
     if (i.op == 1) {
       results[lane] = sampler.Gather(shape, Floats(point.at), point.layer, numbers[kComponent]);
+      if (!fits()) return;
       continue;
     }
     if (numbers[kFloatCoordinates] == 0) {
@@ -81,6 +106,7 @@ void TexHandler(Warp& w, const Insn& i, uint32_t mask) {
           shape,
           {static_cast<int32_t>(point.at[0]), static_cast<int32_t>(point.at[1]), static_cast<int32_t>(point.at[2])},
           point.layer, level);
+      if (!fits()) return;
       continue;
     }
     float lod = 0;
@@ -99,6 +125,7 @@ void TexHandler(Warp& w, const Insn& i, uint32_t mask) {
       lod = sampler.LevelFor(dx, dy);
     }
     results[lane] = sampler.Sample(shape, Floats(point.at), point.layer, lod);
+    if (!fits()) return;
   }
   for (uint32_t m = mask; m != 0; m &= m - 1) {
     const auto lane = static_cast<uint32_t>(std::countr_zero(m));
@@ -277,6 +304,7 @@ bool FunctionDecoder::Tex(const OpText& op) {
   } else if (operands() > 2) {
     return Fail("offsets, comparisons and residency");
   }
+  insn.site = image_->sites++;
   Emit(insn);
   return true;
 }

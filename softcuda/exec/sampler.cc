@@ -124,6 +124,14 @@ Texel Sampler::At(const TextureLevel& level, const std::array<int64_t, 3>& at, u
                          static_cast<uint64_t>(in[1]) * level.row_pitch +
                          static_cast<uint64_t>(in[0]) * bytes * texture_.channels;
   Texel texel{0, 0, 0, 0};
+  const uint64_t needed = uint64_t{bytes} * texture_.channels;
+  if (live_ != ~uint64_t{0}) {
+    const auto offset = static_cast<uint64_t>(place - texture_.levels[0].data);
+    if (offset > live_ || needed > live_ - offset) {
+      if (beyond_ == nullptr) beyond_ = place;
+      return texel;
+    }
+  }
   // Missing components read as 0, the fourth as 1.
   texel[3] = ReadsIntegers() ? 1 : std::bit_cast<uint32_t>(1.0f);
   for (uint32_t k = 0; k < texture_.channels && k < 4; ++k) {

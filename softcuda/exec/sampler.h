@@ -22,7 +22,11 @@ bool IsLayered(TextureShape shape);
 
 class Sampler {
  public:
-  explicit Sampler(const TextureDescriptor& texture) : texture_(texture) {}
+  /// `live`: so many bytes from the first level's texels may be read; of an array all may.
+  explicit Sampler(const TextureDescriptor& texture, uint64_t live = ~uint64_t{0}) : texture_(texture), live_(live) {}
+
+  /// The first texel that was asked for and lies beyond them; null when all were read.
+  const uint8_t* beyond() const { return beyond_; }
 
   /// Float coordinates; `layer` is the array index, or the cube map's. `lod` chooses among mipmap levels.
   Texel Sample(TextureShape shape, const std::array<float, 3>& at, uint32_t layer, float lod) const;
@@ -42,6 +46,8 @@ class Sampler {
   bool ReadsIntegers() const;
 
   const TextureDescriptor& texture_;
+  const uint64_t live_;
+  mutable const uint8_t* beyond_ = nullptr;
 };
 
 }  // namespace hawser::exec

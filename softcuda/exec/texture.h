@@ -36,6 +36,8 @@ struct TextureDescriptor {
   float mipmap_bias = 0, min_level = 0, max_level = 0;
   std::array<float, 4> border{};
   bool linear_memory = false;  ///< tex1Dfetch over linear memory: outside reads give 0.
+  /// Not 0: the texels are the program's own memory, so many bytes from levels[0].data, which it may have freed since.
+  uint64_t extent = 0;
 };
 
 class TextureTable {

@@ -355,6 +355,45 @@ TEST_F(SoftArray, TexturesNameTheirMemory) {
   EXPECT_CUDA(CUDA_SUCCESS, cuTexObjectCreate(&object, &resource, &texture, nullptr));
 }
 
+TEST_F(SoftArray, TexturesOverFreedMemoryFault) {
+  constexpr char kFetch[] = R"(.version 7.0
+.target sm_75
+.address_size 64
+.visible .entry fetch(.param .u64 t, .param .u32 x, .param .u64 out)
+{
+  .reg .b32 %x, %v<4>;
+  .reg .b64 %t, %out;
+  ld.param.u64 %t, [t];
+  ld.param.u32 %x, [x];
+  ld.param.u64 %out, [out];
+  tex.1d.v4.u32.s32 {%v0, %v1, %v2, %v3}, [%t, {%x}];
+  st.global.u32 [%out], %v0;
+  ret;
+}
+)";
+  ASSERT_CUDA(CUDA_SUCCESS, cuModuleLoadData(&module_, kFetch));
+  const CUdeviceptr memory = Alloc(size_t{4} << 20);
+  const CUdeviceptr out = Alloc(4);
+  ASSERT_CUDA(CUDA_SUCCESS, cuMemsetD32(memory, 41, 1 << 20));
+  CUDA_RESOURCE_DESC resource{};
+  resource.resType = CU_RESOURCE_TYPE_LINEAR;
+  resource.res.linear.devPtr = memory;
+  resource.res.linear.format = CU_AD_FORMAT_UNSIGNED_INT32;
+  resource.res.linear.numChannels = 1;
+  resource.res.linear.sizeInBytes = size_t{4} << 20;
+  CUDA_TEXTURE_DESC texture{};
+  texture.flags = CU_TRSF_READ_AS_INTEGER;
+  CUtexObject linear = 0;
+  ASSERT_CUDA(CUDA_SUCCESS, cuTexObjectCreate(&linear, &resource, &texture, nullptr));
+  ASSERT_CUDA(CUDA_SUCCESS, Launch("fetch", 1, 1, nullptr, linear, (1 << 20) - 1, out));
+  EXPECT_EQ(Read(out), 41U);
+  ASSERT_CUDA(CUDA_SUCCESS, cuMemFree(memory));
+  testing::internal::CaptureStderr();
+  ASSERT_CUDA(CUDA_SUCCESS, Launch("fetch", 1, 1, nullptr, linear, 5, out));
+  EXPECT_CUDA(CUDA_ERROR_ILLEGAL_ADDRESS, cuCtxSynchronize());
+  testing::internal::GetCapturedStderr();
+}
+
 TEST_F(SoftArray, MipmapsHalve) {
   CUDA_ARRAY3D_DESCRIPTOR shape{};
   shape.Width = 8;

@@ -36,6 +36,10 @@ class TextureTest : public testing::Test {
     table.textures[77] = texture_;
     table.surfaces[77] = texture_;
     device.config.textures = &table;
+    if (live_texels_ != 0) {
+      const auto begin = reinterpret_cast<uint64_t>(texels_.data());
+      EXPECT_TRUE(device.memory().Insert({begin, begin + 4 * live_texels_, false}));
+    }
     const uint64_t out = device.Allocate(16);
     outcome_ = device.Run("k", {1, 1, 1}, {1, 1, 1}, Arguments().Add(handle_).Add(out).Add(x).Add(y));
     return device.Download<float>(out, 1)[0];
@@ -45,6 +49,7 @@ class TextureTest : public testing::Test {
   std::array<float, 32> texels_{};
   TextureDescriptor texture_;
   uint64_t handle_ = 77;
+  uint64_t live_texels_ = 0;  ///< So many are allocated, as far as the device knows.
   Outcome outcome_;
 };
 
@@ -144,6 +149,26 @@ TEST_F(TextureTest, UnknownHandlesFault) {
   handle_ = 78;
   Tex2d(0, 0);
   EXPECT_EQ(outcome_.fault.kind, Fault::Kind::kIllegalAddress);
+}
+
+TEST_F(TextureTest, MemoryThatIsNotAllocatedFaults) {
+  texture_.extent = sizeof(texels_);
+  Tex2d(3, 2);
+  EXPECT_EQ(outcome_.fault.kind, Fault::Kind::kIllegalAddress);
+  Run("tex.2d.v4.f32.s32 {%f0,%f1,%f2,%f3}, [%t, {%i, %j}];", 3, 2);
+  EXPECT_EQ(outcome_.fault.kind, Fault::Kind::kIllegalAddress);
+  Run("tld4.r.2d.v4.f32.f32 {%f0,%f1,%f2,%f3}, [%t, {%x, %y}];", 3, 2);
+  EXPECT_EQ(outcome_.fault.kind, Fault::Kind::kIllegalAddress);
+  live_texels_ = 2 * 8 + 3;  // Half of the texture: what lies in it is read, the rest is not.
+  EXPECT_EQ(Tex2d(2, 2), 22.0f);
+  EXPECT_TRUE(outcome_.ok());
+  Tex2d(3, 2);
+  EXPECT_EQ(outcome_.fault.kind, Fault::Kind::kIllegalAddress);
+  EXPECT_EQ(outcome_.fault.address, reinterpret_cast<uint64_t>(&texels_[2 * 8 + 3]));
+  EXPECT_EQ(outcome_.fault.size, 4u);
+  live_texels_ = texels_.size();
+  EXPECT_EQ(Tex2d(7, 3), 37.0f);
+  EXPECT_TRUE(outcome_.ok());
 }
 
 TEST_F(TextureTest, Queries) {
