@@ -119,9 +119,14 @@ void CopyAsync(Warp& w, const Insn& i, uint32_t mask) {
     if (i.sub == 2 && ((w.Pred(i.r) ^ ((i.flags & kFlagNegateR) != 0 ? kAllLanes : 0)) >> lane & 1) != 0) bytes = 0;
     const char* from = to;
     if (bytes > 0) {
-      from = w.Resolve(i, Space::kGlobal,
-                       w.ReadAddress(i.b, i.wb, lane, static_cast<uint64_t>(int64_t{static_cast<int32_t>(i.target)})),
-                       size, false, lane);
+      const uint64_t address =
+          w.ReadAddress(i.b, i.wb, lane, static_cast<uint64_t>(int64_t{static_cast<int32_t>(i.target)}));
+      // Aligned as for the whole copy; but no more has to be there than is read.
+      if (address % size != 0) {
+        w.Raise(i, Fault::Kind::kMisaligned, lane, address, size, false);
+        return;
+      }
+      from = w.Resolve(i, Space::kGlobal, address, static_cast<uint32_t>(bytes), false, lane);
       if (from == nullptr) return;
     }
     std::memmove(to, from, bytes);
@@ -287,7 +292,10 @@ bool FunctionDecoder::CpAsync(const OpText& op) {
   const ptx::Operand& size = operand(2);
   if (size.kind != Kind::kInteger || (size.value != 4 && size.value != 8 && size.value != 16)) return Fail("size");
   insn.count = static_cast<uint8_t>(size.value);
-  if (operands() >= 4 && !op.Has("L2::cache_hint")) {
+  // A cache policy comes last, behind the bytes that are read or whether any are.
+  const size_t others = operands() - (op.Has("L2::cache_hint") ? 1 : 0);
+  if (others != 3 && others != 4) return Fail("wrong number of operands");
+  if (others == 4) {
     const ptx::Operand& rest = operand(3);
     if (rest.kind == Kind::kRegister && function_.registers[rest.index].type == Type::kPred) {
       bool negated = false;

@@ -63,5 +63,64 @@ TEST(Limits, ParametersWhoseAddressesAreTaken) {
   for (uint32_t i = 0; i < 64; ++i) EXPECT_EQ(got[i], i + 5);
 }
 
+/// Thread i copies 16 bytes from in + 16 i to its place in shared memory, which held ones, and gives the sum of the
+/// words.
+std::string AsyncCopy(const std::string& instruction) {
+  return kHead +
+         ".visible .entry k(.param .u64 in, .param .u64 out) {\n"
+         ".reg .pred %p<4>; .reg .b32 %r<16>; .reg .b64 %d<8>; .shared .align 16 .b8 s[1024];\n"
+         "ld.param.u64 %d0, [in]; ld.param.u64 %d1, [out]; mov.u32 %r7, %tid.x; mul.wide.u32 %d2, %r7, 16;\n"
+         "add.u64 %d0, %d0, %d2; mov.u32 %r1, s; shl.b32 %r2, %r7, 4; add.u32 %r1, %r1, %r2; mov.b32 %r3, 0x1000000;\n"
+         "st.shared.v4.u32 [%r1], {%r3, %r3, %r3, %r3}; setp.lt.u32 %p0, %r7, 4; mul.lo.u32 %r4, %r7, 4;\n"
+         "createpolicy.fractional.L2::evict_first.b64 %d3, 1.0;\n" +
+         instruction +
+         "\ncp.async.commit_group; cp.async.wait_group 0; ld.shared.v4.u32 {%r8, %r9, %r10, %r11}, [%r1];\n"
+         "add.u32 %r8, %r8, %r9; add.u32 %r8, %r8, %r10; add.u32 %r8, %r8, %r11; mul.wide.u32 %d2, %r7, 4;\n"
+         "add.u64 %d1, %d1, %d2; st.global.u32 [%d1], %r8; ret; }\n";
+}
+
+Outcome RunCopy(const std::string& instruction, uint32_t threads, uint64_t bytes, std::vector<uint32_t>* got) {
+  Device device(0);
+  EXPECT_EQ(device.Load({AsyncCopy(instruction)}), "");
+  EXPECT_THAT(device.program().unsupported(), IsEmpty()) << instruction;
+  const uint64_t in = device.Allocate(bytes);
+  for (uint64_t at = 0; at + 4 <= bytes; at += 4) *reinterpret_cast<uint32_t*>(in + at) = 1;
+  const uint64_t out = device.Allocate(uint64_t{4} * threads);
+  Outcome outcome = device.Run("k", {1, 1, 1}, {threads, 1, 1}, Arguments().Add(in).Add(out));
+  *got = device.Download<uint32_t>(out, threads);
+  return outcome;
+}
+
+TEST(AsyncCopies, ReadWhatTheySayWithAndWithoutAPolicy) {
+  constexpr uint32_t kThreads = 5;
+  for (const bool hint : {false, true}) {
+    const std::string op = hint ? "cp.async.cg.shared.global.L2::cache_hint [%r1], [%d0], 16"
+                                : "cp.async.cg.shared.global [%r1], [%d0], 16";
+    const std::string end = hint ? ", %d3;" : ";";
+    std::vector<uint32_t> got;
+    EXPECT_TRUE(RunCopy(op + end, kThreads, 16 * kThreads, &got).ok());
+    EXPECT_EQ(got, (std::vector<uint32_t>{4, 4, 4, 4, 4}));
+    EXPECT_TRUE(RunCopy(op + ", %r4" + end, kThreads, 16 * kThreads, &got).ok());
+    EXPECT_EQ(got, (std::vector<uint32_t>{0, 1, 2, 3, 4})) << hint;  // The rest is zeros.
+    EXPECT_TRUE(RunCopy(op + ", %p0" + end, kThreads, 16 * kThreads, &got).ok());
+    EXPECT_EQ(got, (std::vector<uint32_t>{0, 0, 0, 0, 4})) << hint;
+    EXPECT_TRUE(RunCopy(op + ", !%p0" + end, kThreads, 16 * kThreads, &got).ok());
+    EXPECT_EQ(got, (std::vector<uint32_t>{4, 4, 4, 4, 0})) << hint;
+  }
+  Device device(0);
+  ASSERT_EQ(device.Load({AsyncCopy("cp.async.cg.shared.global [%r1], [%d0], 16, %r4, %d3;")}), "");
+  EXPECT_EQ(device.program().unsupported().size(), 1u);  // A policy that nothing announces.
+}
+
+TEST(AsyncCopies, NeedNoMoreThanTheyRead) {
+  std::vector<uint32_t> got;
+  const std::string op = "cp.async.ca.shared.global [%r1], [%d0], 16, ";
+  EXPECT_TRUE(RunCopy(op + "4;", 2, 20, &got).ok());
+  EXPECT_EQ(got, (std::vector<uint32_t>{1, 1}));
+  EXPECT_EQ(RunCopy(op + "8;", 2, 20, &got).fault.kind, Fault::Kind::kIllegalAddress);
+  EXPECT_TRUE(RunCopy(op + "0;", 3, 20, &got).ok());
+  EXPECT_EQ(RunCopy("add.u64 %d0, %d0, 4; " + op + "4;", 1, 32, &got).fault.kind, Fault::Kind::kMisaligned);
+}
+
 }  // namespace
 }  // namespace hawser::exec
