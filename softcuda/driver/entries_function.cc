@@ -194,6 +194,8 @@ CUresult CUDAAPI cuOccupancyMaxActiveClusters(int* clusters, CUfunction handle, 
   int threads = 0;
   if (clusters == nullptr) return CUDA_ERROR_INVALID_VALUE;
   HAWSER_TRY(CheckClusters(config, &threads));
+  bool known = false;
+  HAWSER_TRY(CheckCluster(*function, true, &known));
   *clusters = BlocksPerMultiprocessor(*device, *function, threads, config->sharedMemBytes) *
               device->Attribute(CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT);
   return CUDA_SUCCESS;

@@ -10,6 +10,7 @@ namespace {
 /// What a launch asks for beside its sizes.
 struct Wishes {
   bool cooperative = false;
+  bool explicit_cluster = false;
   CUevent after_launch = nullptr;  ///< To be recorded behind the kernel.
 };
 
@@ -21,6 +22,7 @@ CUresult ReadAttribute(const CUlaunchAttribute& attribute, Wishes* wishes) {
       return CUDA_SUCCESS;
     case CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION: {
       const bool one = value.clusterDim.x <= 1 && value.clusterDim.y <= 1 && value.clusterDim.z <= 1;
+      wishes->explicit_cluster = value.clusterDim.x != 0;
       return one ? CUDA_SUCCESS : CUDA_ERROR_INVALID_CLUSTER_SIZE;  // Clusters are blocks that share memory: not here.
     }
     case CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_EVENT:
@@ -54,7 +56,7 @@ CUresult Launch(const CUDA_KERNEL_NODE_PARAMS& params, const Wishes& wishes, CUs
   StreamPtr stream;
   HAWSER_TRY(GetStream(handle, &stream));
   KernelWork work;
-  HAWSER_TRY(BuildLaunch(params, wishes.cooperative, &work));
+  HAWSER_TRY(BuildLaunch(params, wishes.cooperative, wishes.explicit_cluster, &work));
   // A function and the stream that it runs in are of one context.
   if (work.function->context.lock() != stream->context.lock()) return CUDA_ERROR_INVALID_HANDLE;
   HAWSER_TRY(Enqueue(stream, std::move(work)));
@@ -92,7 +94,7 @@ CUresult CUDAAPI cuLaunchCooperativeKernel(CUfunction function, unsigned int gri
                                            unsigned int grid_z, unsigned int block_x, unsigned int block_y,
                                            unsigned int block_z, unsigned int shared, CUstream stream, void** params) {
   return Launch(Params(function, {grid_x, grid_y, grid_z}, {block_x, block_y, block_z}, shared, params, nullptr),
-                {true, nullptr}, stream);
+                {true, false, nullptr}, stream);
 }
 
 CUresult CUDAAPI cuLaunchKernelEx(const CUlaunchConfig* config, CUfunction function, void** params, void** extra) {

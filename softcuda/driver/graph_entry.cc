@@ -67,6 +67,7 @@ CUresult SetNode(CUgraphNode handle, Work work) {
   const std::lock_guard lock(graph->mutex);
   if (auto* kernel = std::get_if<KernelWork>(&work)) {
     kernel->cooperative = std::get<KernelWork>(node->work).cooperative;  // An attribute, set elsewhere.
+    kernel->explicit_cluster |= std::get<KernelWork>(node->work).explicit_cluster;
   }
   node->work = std::move(work);
   return CUDA_SUCCESS;
@@ -80,6 +81,7 @@ CUresult SetExecutableNode(CUgraphExec handle, CUgraphNode original, Work work) 
   if (node == nullptr || TypeOf(node->work) != TypeOf(work)) return CUDA_ERROR_INVALID_VALUE;
   if (auto* kernel = std::get_if<KernelWork>(&work)) {
     kernel->cooperative = std::get<KernelWork>(node->work).cooperative;
+    kernel->explicit_cluster |= std::get<KernelWork>(node->work).explicit_cluster;
   }
   node->work = std::move(work);
   return CUDA_SUCCESS;

@@ -8,6 +8,7 @@
 
 #include <cuda.h>
 
+#include <array>
 #include <atomic>
 #include <cstdint>
 #include <map>
@@ -56,6 +57,7 @@ struct FunctionSettings {
   std::atomic<int> max_dynamic_shared{-1};  ///< -1: what 48 KiB leave beside the static bytes.
   std::atomic<int> carveout{-1};
   std::atomic<int> cache_config{0};
+  std::array<std::atomic<int>, 3> cluster{};  ///< Blocks of a cluster, where the kernel's code does not say; 0: free.
 };
 
 struct Function {

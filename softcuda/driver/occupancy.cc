@@ -3,6 +3,8 @@
 
 #include <algorithm>
 
+#include "softcuda/driver/function_info.h"
+
 namespace hawser::soft {
 namespace {
 
@@ -43,6 +45,20 @@ int BlocksPerMultiprocessor(const Device& device, const Function& function, int 
   const int warps = registers / kSchedulers / per_warp * kSchedulers;
   // The estimate of registers never makes a launch impossible: the interpreter has as many as it wants.
   return std::max(1, std::min(blocks, warps / (rounded / kWarp)));
+}
+
+CUresult CheckCluster(const Function& function, bool given, bool* known) {
+  int set = 0;
+  bool large = false;
+  for (size_t i = 0; i < 3; ++i) {
+    const int blocks = RequiredCluster(function, i);
+    set += blocks != 0 ? 1 : 0;
+    large = large || blocks > 1;
+  }
+  *known = given || set != 0;
+  const bool half = set != 0 && set != 3;
+  const bool missing = function.info().explicit_cluster && !*known;
+  return large || half || missing ? CUDA_ERROR_INVALID_CLUSTER_SIZE : CUDA_SUCCESS;
 }
 
 CUresult CheckLaunch(const Device& device, const KernelWork& work) {

@@ -18,6 +18,9 @@ int MaxDynamicShared(const Device& device, const Function& function);
 /// 0 when a block does not fit.
 int BlocksPerMultiprocessor(const Device& device, const Function& function, int threads, size_t dynamic_shared);
 /// The result that cuLaunchKernel gives for these sizes.
+/// Clusters of more than one block do not run here. CUDA_ERROR_INVALID_CLUSTER_SIZE where the function needs them, or
+/// needs to be told a size and neither `given` (the launch does) nor an attribute says one. `known`: somebody says it.
+CUresult CheckCluster(const Function& function, bool given, bool* known);
 CUresult CheckLaunch(const Device& device, const KernelWork& work);
 
 }  // namespace hawser::soft

@@ -183,7 +183,22 @@ void Block::Release(uint32_t id) {
   }
 }
 
+void Block::CompleteCluster() {
+  for (const auto& warp : warps_) {
+    if ((warp->alive() & ~warp->cluster_arrived) != 0) return;
+  }
+  for (auto& warp : warps_) {
+    warp->cluster_arrived = 0;
+    for (Group& g : warp->groups) {
+      if (g.state != GroupState::kBarrier || g.barrier != kClusterBarrier) continue;
+      g.state = GroupState::kReady;
+      ++g.pc;
+    }
+  }
+}
+
 void Block::Reconsider() {
+  CompleteCluster();
   for (uint32_t id = 0; id < barriers_.size(); ++id) {
     if (barriers_[id].used && barriers_[id].expected == 0 && Complete(barriers_[id])) Release(id);
   }

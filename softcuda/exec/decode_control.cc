@@ -14,7 +14,6 @@ void RaiseTrap(Warp& w, const Insn& i, uint32_t mask) {
 
 void WarpBarrier(Warp&, const Insn&, uint32_t) {}  // That all lanes are here is all there is to it.
 
-/// bar.sync and cluster barriers of a block alone in its cluster are the same.
 uint32_t Alloca(Warp& w, const Insn& i, uint32_t lane, uint64_t size) {
   const uint64_t align = i.imm;
   const uint64_t begin = (w.stack_pointer[lane] + align - 1) & ~(align - 1);
@@ -216,8 +215,8 @@ bool FunctionDecoder::Bar(const OpText& op) {
   BarrierFacts& facts = extra.barrier;
   insn.control = Control::kBarrier;
   if (op.Has("cluster")) {
-    if (op.Has("wait")) return true;  // Alone in its cluster, a block meets itself at the arrival.
-    insn.a = ConstantSlot(15, 4);
+    if (op.Has("wait") == op.Has("arrive") || !Need(0)) return Fail("this form of barrier");
+    facts.kind = op.Has("wait") ? BarrierFacts::Kind::kClusterWait : BarrierFacts::Kind::kClusterArrive;
     Emit(insn);
     return true;
   }

@@ -89,16 +89,15 @@ void MbarrierHandler(Warp& w, const Insn& i, uint32_t mask) {
         state = {};
         break;
       case kArrive:
-      case kArriveDrop:
-        if ((i.flags & kFlagExpect) != 0) {
-          state.tx += static_cast<int64_t>(value);
-          state.Arrive(1);
-        } else {
-          if (i.op == kArriveDrop) state.expected -= std::min(state.expected, value);
-          state.Arrive(value);
-        }
+      case kArriveDrop: {
+        const bool expects = (i.flags & kFlagExpect) != 0;  // The value is bytes, and one arrives.
+        const uint64_t count = expects ? 1 : value;
+        if (expects) state.tx += static_cast<int64_t>(value);
+        if (i.op == kArriveDrop) state.expected -= std::min(state.expected, count);
+        state.Arrive(count);
         if (i.wd != 0) w.Write(i.d, 8, lane, word);
         break;
+      }
       case kAsyncArrive:
         if (i.sub == 1) state.Arrive(1);  // .noinc; otherwise the arrival was added before it is taken.
         break;

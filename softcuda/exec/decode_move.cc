@@ -17,6 +17,11 @@ void MovPredicate(Warp& w, const Insn& i, uint32_t mask) {
   w.Pred(i.p) = (w.Pred(i.p) & ~mask) | (value & mask);
 }
 
+/// %is_explicit_cluster, the one special register that is a predicate.
+void MovExplicitCluster(Warp& w, const Insn& i, uint32_t mask) {
+  w.Pred(i.p) = (w.Pred(i.p) & ~mask) | (w.launch().config->explicit_cluster ? mask : 0);
+}
+
 void SelectPredicate(Warp& w, const Insn& i, uint32_t mask) {
   const uint32_t p = w.Pred(i.r) ^ ((i.flags & kFlagNegateR) != 0 ? kAllLanes : 0);
   const uint32_t value = (w.Pred(static_cast<uint32_t>(i.imm)) & p) | (w.Pred(i.target) & ~p);
@@ -98,6 +103,11 @@ bool FunctionDecoder::Mov(const OpText& op) {
   if (type == Type::kPred) {
     if (!PredicateDestination(to, &insn.p)) return false;
     if (insn.p == kNoSlot) return true;
+    if (from.kind == Kind::kSpecial && from.index == static_cast<uint32_t>(ptx::SpecialRegister::kIsExplicitCluster)) {
+      insn.fn = MovExplicitCluster;
+      Emit(insn);
+      return true;
+    }
     if (from.kind == Kind::kInteger) {
       insn.imm = from.value != 0 ? kAllLanes : 0;
     } else {

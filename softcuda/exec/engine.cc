@@ -153,6 +153,8 @@ std::string CheckLaunch(const Program& program, const LaunchConfig& config) {
     return "a block of " + std::to_string(threads) + " threads is not allowed";
   }
   if (info.required_threads[0] != 0 && info.required_threads != block) return "the kernel requires another block shape";
+  const auto& cluster = info.required_cluster;
+  if (cluster[0] > 1 || cluster[1] > 1 || cluster[2] > 1) return "clusters of more than one block do not run here";
   const uint64_t shared = uint64_t{info.static_shared_bytes} + config.dynamic_shared_bytes;
   if (shared > config.device.max_shared_bytes) return std::to_string(shared) + " bytes of shared memory are too many";
   if (config.parameters.size() < info.parameter_bytes) return "the parameters are shorter than the kernel's";

@@ -64,7 +64,7 @@ struct CallFacts {
 };
 
 struct BarrierFacts {
-  enum class Kind : uint8_t { kSync, kArrive, kRedPopc, kRedAnd, kRedOr };
+  enum class Kind : uint8_t { kSync, kArrive, kRedPopc, kRedAnd, kRedOr, kClusterArrive, kClusterWait };
   Kind kind = Kind::kSync;
   bool has_count = false;
   bool negated = false;  ///< Of the reduced predicate.

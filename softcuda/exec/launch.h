@@ -56,6 +56,7 @@ struct LaunchConfig {
   uint32_t dynamic_shared_bytes = 0;
   std::span<const uint8_t> parameters;  ///< KernelInfo::parameter_bytes (a longer buffer is fine); copied by Run.
   bool cooperative = false;             ///< Grid-wide synchronisation works (%envreg1/2 name a grid workspace).
+  bool explicit_cluster = false;        ///< %is_explicit_cluster: somebody has said that a cluster is one block.
   uint64_t grid_id = 0;                 ///< %gridid
   DeviceProperties device;
 

@@ -75,9 +75,15 @@ class Linker : public SymbolScope {
   bool CheckTargets() {
     if (modules_.empty()) return Fail("nothing to link");
     for (const ModulePointer& module : modules_) {
-      if (module->target > options_.compute_capability) {
-        return Fail("the PTX is for sm_" + std::to_string(module->target) + ", this device is sm_" +
-                    std::to_string(options_.compute_capability));
+      // sm_90 runs on what is newer too, sm_100f within its family only, sm_90a on nothing else.
+      const uint32_t device = options_.compute_capability;
+      const char suffix = module->target_suffix;
+      const bool fits = suffix == 0     ? module->target <= device
+                        : suffix == 'f' ? module->target <= device && module->target / 10 == device / 10
+                                        : module->target == device;
+      if (!fits) {
+        return Fail("the PTX is for sm_" + std::to_string(module->target) +
+                    (suffix == 0 ? "" : std::string(1, suffix)) + ", this device is sm_" + std::to_string(device));
       }
     }
     return true;
@@ -272,6 +278,8 @@ class Linker : public SymbolScope {
         const uint64_t product = uint64_t{shape[0]} * shape[1] * shape[2];
         if (product != 0) info.max_threads = static_cast<uint32_t>(std::min<uint64_t>(info.max_threads, product));
       }
+      info.required_cluster = function.required_cluster;
+      info.explicit_cluster = function.explicit_cluster;
       info.min_blocks = function.min_blocks;
       info.static_shared_bytes = image.shared_bytes + code.static_shared;
       bool indirect = false;

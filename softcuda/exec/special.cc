@@ -62,6 +62,8 @@ uint64_t Uniform(const Warp& w, SpecialRegister which) {
     case S::kClusterNctaidZ:
     case S::kClusterNctarank:
       return 1;
+    case S::kIsExplicitCluster:
+      return config.explicit_cluster ? 1 : 0;
     case S::kWarpId:
       return w.index();
     case S::kNwarpId:

@@ -41,6 +41,7 @@ void Warp::Setup(Block* block, uint32_t index) {
 
 void Warp::Start() {
   alive_ = existing_;
+  cluster_arrived = 0;
   free_frames_.clear();
   for (auto& frame : frames_) FreeFrame(frame.get());
   Frame* root = NewFrame(*launch().kernel);
@@ -405,8 +406,11 @@ bool Warp::Barrier(const Insn& insn, uint32_t mask) {
     ++pc_;
     return true;
   }
-  const auto lane0 = static_cast<uint32_t>(std::countr_zero(mask));
   const BarrierFacts& facts = insn.extra->barrier;
+  if (facts.kind >= BarrierFacts::Kind::kClusterArrive) {
+    return ClusterBarrier(facts.kind == BarrierFacts::Kind::kClusterArrive, mask);
+  }
+  const auto lane0 = static_cast<uint32_t>(std::countr_zero(mask));
   const uint32_t id = At<uint32_t>(insn.a)[lane0];
   uint32_t count = 0;
   if (facts.has_count) count = At<uint32_t>(insn.b)[lane0];
@@ -435,6 +439,29 @@ bool Warp::Barrier(const Insn& insn, uint32_t mask) {
     group.barrier = static_cast<uint8_t>(id);
   }
   block_->Arrive(id, *this, same, count, facts, predicate, blocks);
+  return false;
+}
+
+bool Warp::ClusterBarrier(bool arrives, uint32_t mask) {
+  if (arrives) {
+    cluster_arrived |= mask;
+    ++pc_;
+    SaveCurrent();
+    block_->CompleteCluster();
+    return false;
+  }
+  // Who is not among the arrived came to a barrier that is complete, and has nothing to wait for.
+  const uint32_t wait = mask & cluster_arrived;
+  if (wait == 0) {
+    ++pc_;
+    return true;
+  }
+  const uint32_t others = active_ & ~wait;
+  if (others != 0) Split(pc_ + 1, others);
+  active_ = wait;
+  SaveCurrent();
+  groups[static_cast<size_t>(now_)].state = GroupState::kBarrier;
+  groups[static_cast<size_t>(now_)].barrier = kClusterBarrier;
   return false;
 }
 

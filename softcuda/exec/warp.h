@@ -85,15 +85,17 @@ struct Frame {
 
 enum class GroupState : uint8_t { kReady, kBarrier, kWarpSync };
 
+inline constexpr uint8_t kClusterBarrier = 16;
+
 /// Lanes of a warp that are at the same place.
 struct Group {
   Frame* frame = nullptr;
   uint32_t pc = 0;
   uint32_t mask = 0;
   GroupState state = GroupState::kReady;
-  bool pass = false;  ///< Execute the warp-wide instruction at pc with the lanes that are here.
-  uint8_t barrier = 0;
-  uint64_t stamp = 0;  ///< When it last ran.
+  bool pass = false;    ///< Execute the warp-wide instruction at pc with the lanes that are here.
+  uint8_t barrier = 0;  ///< Of the block's 16, or kClusterBarrier.
+  uint64_t stamp = 0;   ///< When it last ran.
 };
 
 enum class Turn : uint8_t { kDone, kBlocked, kExpired, kFault };
@@ -154,8 +156,8 @@ class Warp {
   SiteCache* sites = nullptr;
   char* shared = nullptr;
   uint32_t shared_bytes = 0;
-  std::vector<Group> groups;  ///< Disjoint masks; their union is alive().
-  std::array<uint32_t, kLanes> barrier_result{};
+  std::vector<Group> groups;     ///< Disjoint masks; their union is alive().
+  uint32_t cluster_arrived = 0;  ///< Lanes that have arrived at the cluster's barrier, which is not complete yet.
 
  private:
   static constexpr uint32_t kStrongWeight = 4096;
@@ -179,6 +181,7 @@ class Warp {
   bool Return(uint32_t mask);
   bool Exit(uint32_t mask);
   bool Barrier(const Insn& insn, uint32_t mask);
+  bool ClusterBarrier(bool arrives, uint32_t mask);
   bool WarpSync(const Insn& insn, uint32_t mask);
   void ReleaseParked();
   Frame* NewFrame(const Code& code);
@@ -223,6 +226,9 @@ class Block {
   /// `lanes` of a warp arrive; the barrier may complete. True: it completed (the arriving lanes go on too).
   void Arrive(uint32_t id, Warp& warp, uint32_t lanes, uint32_t expected, const BarrierFacts& facts, uint32_t predicate,
               bool blocks);
+  /// Lanes of a warp have arrived at the barrier of the cluster, which is this block alone: those that wait there go on
+  /// once all living threads have.
+  void CompleteCluster();
   /// Threads have exited: fewer are expected.
   void Reconsider();
 

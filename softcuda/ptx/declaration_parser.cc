@@ -481,10 +481,18 @@ void Parser::PerformanceDirectives(Function* function) {
       SkipStatement();
     } else if (word == ".attribute") {
       SkipAttribute(nullptr);
-    } else if (word == ".reqnctapercluster" || word == ".abi_preserve" || word == ".abi_preserve_control" ||
-               word == ".maxnctapersm" || word == ".maxclusterrank") {
+    } else if (word == ".reqnctapercluster") {
+      function->required_cluster = triple();
+      for (const uint32_t blocks : function->required_cluster) {
+        if (blocks == 0) Fail("a cluster without blocks");
+      }
+    } else if (word == ".explicitcluster") {
+      function->explicit_cluster = true;
+    } else if (word == ".maxclusterrank") {
+      function->max_cluster = SmallNumber("a number");
+    } else if (word == ".abi_preserve" || word == ".abi_preserve_control" || word == ".maxnctapersm") {
       triple();
-    } else if (word != ".explicitcluster" && word != ".blocksareclusters") {
+    } else if (word != ".blocksareclusters") {  // With clusters of one block a grid of clusters is one of blocks.
       Fail("unknown directive '" + std::string(word.substr(0, 40)) + "' of a function");
     }
   }

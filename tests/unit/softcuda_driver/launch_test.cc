@@ -123,6 +123,71 @@ TEST_F(SoftLaunch, RefusesAttributesItDoesNotKnow) {
   EXPECT_CUDA(CUDA_ERROR_INVALID_CLUSTER_SIZE, cuLaunchKernelEx(&config, Function("needs_shape"), nullptr, nullptr));
 }
 
+TEST_F(SoftLaunch, ClustersOfSeveralBlocksAreRefused) {
+  constexpr char kClusters[] = R"(.version 8.4
+.target sm_90
+.address_size 64
+.visible .entry two() .explicitcluster .reqnctapercluster 2, 1, 1 { ret; }
+.visible .entry one() .reqnctapercluster 1, 1, 1 { ret; }
+.visible .entry told() .explicitcluster { ret; }
+.visible .entry asks(.param .u64 out)
+{
+  .reg .pred %p;
+  .reg .b32 %r;
+  .reg .b64 %d;
+  ld.param.u64 %d, [out];
+  mov.pred %p, %is_explicit_cluster;
+  selp.b32 %r, 5, 4, %p;
+  st.global.u32 [%d], %r;
+  ret;
+}
+)";
+  ASSERT_CUDA(CUDA_SUCCESS, cuModuleLoadData(&module_, kClusters));
+  const auto attribute = [this](const char* name, CUfunction_attribute which) {
+    int value = -1;
+    EXPECT_CUDA(CUDA_SUCCESS, cuFuncGetAttribute(&value, which, Function(name)));
+    return value;
+  };
+  EXPECT_EQ(attribute("two", CU_FUNC_ATTRIBUTE_REQUIRED_CLUSTER_WIDTH), 2);
+  EXPECT_EQ(attribute("two", CU_FUNC_ATTRIBUTE_REQUIRED_CLUSTER_DEPTH), 1);
+  EXPECT_EQ(attribute("two", CU_FUNC_ATTRIBUTE_CLUSTER_SIZE_MUST_BE_SET), 1);
+  EXPECT_EQ(attribute("asks", CU_FUNC_ATTRIBUTE_REQUIRED_CLUSTER_HEIGHT), 0);
+  EXPECT_CUDA(CUDA_ERROR_INVALID_CLUSTER_SIZE, Launch("two", 2, 1, nullptr));
+  EXPECT_CUDA(CUDA_SUCCESS, Launch("one", 2, 1, nullptr));
+  EXPECT_CUDA(CUDA_ERROR_INVALID_CLUSTER_SIZE, Launch("told", 2, 1, nullptr));
+  CUlaunchConfig config{};
+  config.gridDimX = config.gridDimY = config.gridDimZ = 1;
+  config.blockDimX = config.blockDimY = config.blockDimZ = 1;
+  CUlaunchAttribute one{};
+  one.id = CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION;
+  one.value.clusterDim.x = one.value.clusterDim.y = one.value.clusterDim.z = 1;
+  config.attrs = &one;
+  config.numAttrs = 1;
+  EXPECT_CUDA(CUDA_SUCCESS, cuLaunchKernelEx(&config, Function("told"), nullptr, nullptr));
+  CUdeviceptr out = Alloc(4);
+  ASSERT_CUDA(CUDA_SUCCESS, Launch("asks", 1, 1, nullptr, out));
+  EXPECT_EQ(Read(out), 4U);
+  void* params[] = {&out};
+  ASSERT_CUDA(CUDA_SUCCESS, cuLaunchKernelEx(&config, Function("asks"), params, nullptr));
+  EXPECT_EQ(Read(out), 5U);
+  const auto require = [&](const char* name, CUfunction_attribute which, int value) {
+    return cuFuncSetAttribute(Function(name), which, value);
+  };
+  EXPECT_CUDA(CUDA_ERROR_NOT_PERMITTED, require("two", CU_FUNC_ATTRIBUTE_REQUIRED_CLUSTER_WIDTH, 1));
+  EXPECT_CUDA(CUDA_SUCCESS, require("asks", CU_FUNC_ATTRIBUTE_REQUIRED_CLUSTER_WIDTH, 1));
+  EXPECT_CUDA(CUDA_ERROR_INVALID_CLUSTER_SIZE, Launch("asks", 1, 1, nullptr, out));  // All three or none.
+  EXPECT_CUDA(CUDA_SUCCESS, require("asks", CU_FUNC_ATTRIBUTE_REQUIRED_CLUSTER_HEIGHT, 1));
+  EXPECT_CUDA(CUDA_SUCCESS, require("asks", CU_FUNC_ATTRIBUTE_REQUIRED_CLUSTER_DEPTH, 1));
+  EXPECT_CUDA(CUDA_SUCCESS, Launch("asks", 1, 1, nullptr, out));
+  EXPECT_CUDA(CUDA_SUCCESS, require("asks", CU_FUNC_ATTRIBUTE_REQUIRED_CLUSTER_DEPTH, 4));
+  EXPECT_CUDA(CUDA_ERROR_INVALID_CLUSTER_SIZE, Launch("asks", 4, 1, nullptr, out));
+  int clusters = 0;
+  config.numAttrs = 0;
+  EXPECT_CUDA(CUDA_ERROR_INVALID_CLUSTER_SIZE, cuOccupancyMaxActiveClusters(&clusters, Function("two"), &config));
+  EXPECT_CUDA(CUDA_SUCCESS, cuOccupancyMaxActiveClusters(&clusters, Function("one"), &config));
+  EXPECT_CUDA(CUDA_SUCCESS, cuCtxSynchronize());
+}
+
 TEST_F(SoftLaunch, CooperativeGridsAreLimited) {
   const CUfunction f = Function("needs_shape");
   int each = 0;
