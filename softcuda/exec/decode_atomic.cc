@@ -9,6 +9,7 @@
 #include <mutex>
 
 #include "softcuda/exec/decoder.h"
+#include "softcuda/exec/mbarrier.h"
 #include "softcuda/exec/numeric.h"
 #include "softcuda/exec/warp.h"
 
@@ -176,6 +177,25 @@ void AtomWide(Warp& w, const Insn& i, uint32_t mask) {
   }
 }
 
+/// cp.reduce.async.bulk: every element on its own. imm and target are offsets, op the spaces; so the operation is q.
+template <typename B>
+void BulkReduce(Warp& w, const Insn& i, uint32_t mask) {
+  Insn each = i;  // As an atomic operation of one element.
+  each.op = static_cast<uint8_t>(i.q);
+  const bool flush = i.type == Type::kF32 && i.op == kBulkToGlobal;
+  for (; mask != 0; mask &= mask - 1) {
+    const auto lane = static_cast<uint32_t>(std::countr_zero(mask));
+    const auto bulk = ResolveBulk(w, i, lane);
+    if (!bulk) return;
+    for (uint32_t at = 0; at < bulk->size; at += sizeof(B)) {
+      B value = 0;
+      std::memcpy(&value, bulk->from + at, sizeof(B));
+      AtomicValue<B>(each, bulk->to + at, value, 0, flush);
+    }
+    if (i.sub == 1 && !CompleteTransaction(w, i, lane, bulk->size)) return;
+  }
+}
+
 bool Allowed(uint8_t op, Type type) {
   const uint32_t size = ptx::SizeOf(type);
   if (ptx::IsFloat(type)) {
@@ -187,18 +207,33 @@ bool Allowed(uint8_t op, Type type) {
   return size == 4 || size == 8;
 }
 
-}  // namespace
-
-bool FunctionDecoder::Atom(const OpText& op) {
-  const bool red = op.base() == "red";
+uint8_t OperationOf(const OpText& op) {
   static constexpr std::pair<std::string_view, uint8_t> kNames[] = {
       {"exch", kExch}, {"add", kAdd}, {"inc", kInc}, {"dec", kDec}, {"min", kMin},
       {"max", kMax},   {"and", kAnd}, {"or", kOr},   {"xor", kXor}, {"cas", kCas}};
-  Insn insn = NewInsn();
-  insn.op = 255;
-  for (const auto& [name, value] : kNames) {
-    if (op.Has(name)) insn.op = value;
+  uint8_t found = 255;
+  for (const auto& [name, value] : kNames) found = op.Has(name) ? value : found;
+  return found;
+}
+
+}  // namespace
+
+bool FunctionDecoder::BulkReduction(const OpText& op, Insn* insn) {
+  const uint8_t operation = OperationOf(op);
+  insn->q = operation;
+  insn->type = op.type();
+  const uint32_t size = ptx::SizeOf(insn->type);
+  if (operation == 255 || operation == kExch || operation == kCas || size < 2 || !Allowed(operation, insn->type)) {
+    return Fail("this reduction");
   }
+  insn->fn = size == 8 ? BulkReduce<uint64_t> : size == 4 ? BulkReduce<uint32_t> : BulkReduce<uint16_t>;
+  return true;
+}
+
+bool FunctionDecoder::Atom(const OpText& op) {
+  const bool red = op.base() == "red";
+  Insn insn = NewInsn();
+  insn.op = OperationOf(op);
   if (insn.op == 255 || op.Has("async")) return Fail("this operation");
   insn.type = op.type();
   insn.count = op.vector();

@@ -79,6 +79,7 @@ bool FunctionDecoder::CallArguments(const ptx::Operand& o, bool results, std::ve
       argument.area = variable_place_[part.index];
       argument.size = static_cast<uint32_t>(variable.size);
     } else if (part.kind == Kind::kRegister) {
+      if (!Whole(part)) return false;
       argument.is_register = true;
       argument.slot = RegisterSlot(part.index);
       const Type type = function_.registers[part.index].type;

@@ -53,6 +53,10 @@ double Value(Type type, uint64_t bits) {
       return static_cast<int8_t>(bits);
     case Type::kU8:
       return static_cast<uint8_t>(bits);
+    case Type::kE4m3:
+      return FromFormat(static_cast<uint32_t>(bits), kE4m3);
+    case Type::kE5m2:
+      return FromFormat(static_cast<uint32_t>(bits), kE5m2);
     case Type::kS32:
       return static_cast<int32_t>(static_cast<uint32_t>(bits));
     case Type::kTf32:
@@ -238,6 +242,22 @@ void RowsHandler(Warp& w, const Insn& i, uint32_t mask) {
   }
 }
 
+/// movmatrix: an 8 by 8 matrix of halves, transposed from one register of each lane to another.
+void TransposeHandler(Warp& w, const Insn& i, uint32_t mask) {
+  std::array<uint32_t, kLanes> from{};
+  for (uint32_t lane = 0; lane < kLanes; ++lane) from[lane] = w.At<uint32_t>(i.a)[lane];
+  for (; mask != 0; mask &= mask - 1) {
+    const auto lane = static_cast<uint32_t>(std::countr_zero(mask));
+    uint32_t word = 0;
+    for (uint32_t e = 0; e < 2; ++e) {
+      const uint32_t row = lane % 4 * 2 + e;  // Of the source.
+      const uint32_t column = lane / 4;
+      word |= (from[row * 4 + column / 2] >> (16 * (column % 2)) & 0xffff) << (16 * e);
+    }
+    w.At<uint32_t>(i.d)[lane] = word;
+  }
+}
+
 bool ShapeFrom(const OpText& op, std::vector<uint32_t>* numbers) {
   for (size_t k = 0; k < op.count(); ++k) {
     const std::string_view part = op.modifier(k);
@@ -265,7 +285,13 @@ bool ShapeFrom(const OpText& op, std::vector<uint32_t>* numbers) {
 
 bool Multiplies(Type type) {
   return type == Type::kF16 || type == Type::kBf16 || type == Type::kTf32 || type == Type::kF64 || type == Type::kS8 ||
-         type == Type::kU8;
+         type == Type::kU8 || type == Type::kE4m3 || type == Type::kE5m2;
+}
+/// Whether numbers of type `a` are summed up in `c`.
+bool SumsIn(Type a, Type c) {
+  if (a == Type::kS8 || a == Type::kU8) return c == Type::kS32;
+  if (a == Type::kF64) return c == Type::kF64;
+  return c == Type::kF32 || (c == Type::kF16 && (a == Type::kF16 || a == Type::kE4m3 || a == Type::kE5m2));
 }
 bool Accumulates(Type type) {
   return type == Type::kF16 || type == Type::kF32 || type == Type::kF64 || type == Type::kS32;
@@ -296,6 +322,13 @@ bool FunctionDecoder::Matrix(const OpText& op) {
       return false;
     }
     insn.site = image_->sites++;
+    Emit(insn);
+    return true;
+  }
+  if (op.base() == "movmatrix") {
+    if (!op.Has("m8n8") || !op.Has("b16") || !op.Has("trans") || !Need(2)) return Fail("this shape");
+    insn.fn = TransposeHandler;
+    if (!Destination(operand(0), Type::kB32, &insn.d) || !Source(operand(1), Type::kB32, &insn.a)) return false;
     Emit(insn);
     return true;
   }
@@ -345,6 +378,7 @@ bool FunctionDecoder::Matrix(const OpText& op) {
   if (!Multiplies(a) || !Multiplies(b) || !Accumulates(c) || !Accumulates(d) || ptx::SizeOf(a) != ptx::SizeOf(b)) {
     return Fail("types");
   }
+  if (!SumsIn(a, c) || !SumsIn(b, c) || !SumsIn(a, d)) return Fail("types");
   if (!wmma && (n[kN] != 8 || (n[kM] != 8 && n[kM] != 16) || (n[kM] == 8 && a == Type::kF16)))
     return Fail("this shape");
   n[kTypeA] = static_cast<uint32_t>(a);

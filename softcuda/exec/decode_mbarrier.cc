@@ -121,45 +121,50 @@ void MbarrierHandler(Warp& w, const Insn& i, uint32_t mask) {
   if (i.op == kTestWait && i.p != kNoSlot) w.Pred(i.p) = (w.Pred(i.p) & ~mask) | done;
 }
 
-/// a: destination, b: source, c: size; e and r: the barrier object when sub is 1. op 1: from shared to global.
+/// a: destination, b: source, c: size; e and r: the barrier object when sub is 1. op: BulkSpaces.
 void BulkCopy(Warp& w, const Insn& i, uint32_t mask) {
   for (; mask != 0; mask &= mask - 1) {
     const auto lane = static_cast<uint32_t>(std::countr_zero(mask));
-    const auto size = static_cast<uint32_t>(w.Read(i.c, 4, lane));
-    const Space to_space = i.op == 1 ? Space::kGlobal : Space::kShared;
-    const Space from_space = i.op == 1 ? Space::kShared : Space::kGlobal;
-    const uint64_t to = w.ReadAddress(i.a, i.wa, lane, i.imm);
-    const uint64_t from =
-        w.ReadAddress(i.b, i.wb, lane, static_cast<uint64_t>(int64_t{static_cast<int32_t>(i.target)}));
-    if (size % 16 != 0 || to % 16 != 0 || from % 16 != 0) {
-      w.Raise(i, Fault::Kind::kMisaligned, lane, to, size, true, "a bulk copy of bytes that are no multiples of 16");
-      return;
-    }
-    if (size > 0) {
-      // 16 is aligned; the whole is checked by its ends, which must lie in one range.
-      char* target = w.Resolve(i, to_space, to, 16, true, lane);
-      if (target == nullptr || w.Resolve(i, to_space, to + size - 16, 16, true, lane) != target + size - 16) {
-        if (!w.faulted()) w.Raise(i, Fault::Kind::kIllegalAddress, lane, to, size, true);
-        return;
-      }
-      const char* source = w.Resolve(i, from_space, from, 16, false, lane);
-      if (source == nullptr || w.Resolve(i, from_space, from + size - 16, 16, false, lane) != source + size - 16) {
-        if (!w.faulted()) w.Raise(i, Fault::Kind::kIllegalAddress, lane, from, size, false);
-        return;
-      }
-      const auto range = w.launch().config->memory->Find(i.op == 1 ? to : from);
-      if (!range || range->end - (i.op == 1 ? to : from) < size) {
-        w.Raise(i, Fault::Kind::kIllegalAddress, lane, i.op == 1 ? to : from, size, i.op == 1,
-                "across the end of an allocation");
-        return;
-      }
-      std::memmove(target, source, size);
-    }
-    if (i.sub == 1 && !CompleteTransaction(w, i, lane, size)) return;
+    const auto bulk = ResolveBulk(w, i, lane);
+    if (!bulk) return;
+    if (bulk->size > 0) std::memmove(bulk->to, bulk->from, bulk->size);
+    if (i.sub == 1 && !CompleteTransaction(w, i, lane, bulk->size)) return;
   }
 }
 
 }  // namespace
+
+std::optional<Bulk> ResolveBulk(Warp& w, const Insn& i, uint32_t lane) {
+  Bulk bulk;
+  bulk.size = static_cast<uint32_t>(w.Read(i.c, 4, lane));
+  const uint64_t to = w.ReadAddress(i.a, i.wa, lane, i.imm);
+  const uint64_t from = w.ReadAddress(i.b, i.wb, lane, static_cast<uint64_t>(int64_t{static_cast<int32_t>(i.target)}));
+  if (bulk.size % 16 != 0 || to % 16 != 0 || from % 16 != 0) {
+    w.Raise(i, Fault::Kind::kMisaligned, lane, to, bulk.size, true, "a bulk copy of bytes that are no multiples of 16");
+    return std::nullopt;
+  }
+  if (bulk.size == 0) return bulk;
+  // 16 is aligned; the whole is checked by its ends, which must lie in one range.
+  const auto resolve = [&](uint64_t address, bool global, bool write) -> char* {
+    const Space space = global ? Space::kGlobal : Space::kShared;
+    char* first = w.Resolve(i, space, address, 16, write, lane);
+    if (first == nullptr) return nullptr;
+    if (w.Resolve(i, space, address + bulk.size - 16, 16, write, lane) != first + bulk.size - 16) {
+      if (!w.faulted()) w.Raise(i, Fault::Kind::kIllegalAddress, lane, address, bulk.size, write);
+      return nullptr;
+    }
+    if (!global) return first;
+    const auto range = w.launch().config->memory->Find(address);
+    if (range && range->end - address >= bulk.size) return first;
+    w.Raise(i, Fault::Kind::kIllegalAddress, lane, address, bulk.size, write, "across the end of an allocation");
+    return nullptr;
+  };
+  bulk.to = resolve(to, i.op == kBulkToGlobal, true);
+  if (bulk.to == nullptr) return std::nullopt;
+  bulk.from = resolve(from, i.op == kBulkFromGlobal, false);
+  if (bulk.from == nullptr) return std::nullopt;
+  return bulk;
+}
 
 bool CompleteTransaction(Warp& w, const Insn& i, uint32_t lane, uint32_t bytes) {
   const auto offset = static_cast<uint64_t>(int64_t{static_cast<int32_t>(i.r)});
@@ -264,23 +269,27 @@ bool FunctionDecoder::BarrierObject(const ptx::Operand& o, Insn* insn) {
 
 bool FunctionDecoder::BulkCopyOp(const OpText& op) {
   if (op.Has("prefetch")) return true;  // There is no cache to fill.
-  if (op.Has("reduce")) return Fail("this form of bulk copy");
-  if (op.Has("tensor")) return TensorCopyOp(op);
-  const bool to_global = op.modifier(2) == "global";
-  const bool with_barrier = !to_global;
-  if (!Need(with_barrier ? 4 : 3, 5)) return false;
+  const bool reduces = op.Has("reduce");
+  if (op.Has("tensor")) return reduces ? Fail("this form of bulk copy") : TensorCopyOp(op);
+  if (op.Has("cp_mask")) return Fail("bulk copies of some of the bytes");
+  // cp.async.bulk.to.from, cp.reduce.async.bulk.to.from
+  const bool to_global = op.modifier(reduces ? 3 : 2) == "global";
+  const bool from_global = op.modifier(reduces ? 4 : 3) == "global";
+  if (to_global && from_global) return Fail("this form of bulk copy");
+  if (!Need(to_global ? 3 : 4, 5)) return false;
   Insn insn = NewInsn();
   Insn from = NewInsn();
-  insn.fn = BulkCopy;
-  insn.op = to_global ? 1 : 0;
+  insn.op = to_global ? kBulkToGlobal : from_global ? kBulkFromGlobal : kBulkInShared;
   if (!Address(operand(0), Space::kGlobal, &insn) || !Address(operand(1), Space::kGlobal, &from)) return false;
   if (!Source(operand(2), Type::kU32, &insn.c)) return false;
   insn.b = from.a;
   insn.wb = from.wa;
   insn.target = static_cast<uint32_t>(from.imm);
-  if (from.imm > 0x7fffffff) return Fail("the source's offset");
+  if (from.imm + 0x80000000 > 0xffffffff) return Fail("the source's offset");
   insn.site = image_->sites++;
-  if (with_barrier && !BarrierObject(operand(3), &insn)) return false;
+  if (!to_global && !BarrierObject(operand(3), &insn)) return false;
+  insn.fn = BulkCopy;
+  if (reduces && !BulkReduction(op, &insn)) return false;
   Emit(insn);
   return true;
 }

@@ -1,11 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// cp.async.bulk.tensor: boxes of a tensor between global and shared memory (PTX ISA 9.7.9.27), in the tiled mode. A
-// copy is done when its instruction is; there are no clusters, so that a multicast reaches its own block.
+// cp.async.bulk.tensor: boxes of a tensor between global and shared memory (PTX ISA 9.7.9.27), in the tiled mode; and
+// tensormap, which changes maps and copies them. A copy is done when its instruction is; there are no clusters, so that
+// a multicast reaches its own block.
+#include <algorithm>
 #include <array>
 #include <bit>
 #include <cstring>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "softcuda/exec/decoder.h"
@@ -145,7 +148,148 @@ void TensorCopy(Warp& w, const Insn& i, uint32_t mask) {
   }
 }
 
+/// tensormap.replace: Insn::op.
+enum Field : uint8_t {
+  kAddress,
+  kRank,
+  kBoxSize,
+  kTensorSize,
+  kTensorStride,
+  kElementStep,
+  kElementType,
+  kSwizzle,
+  kFill,
+  kNothingElse,
+};
+
+/// Bytes of the element types by number: u8, u16, u32, s32, u64, s64, f16, f32, f32.ftz, f64, bf16, tf32, tf32.ftz.
+constexpr std::array<uint8_t, 13> kElementBytes{1, 2, 4, 4, 8, 8, 2, 4, 4, 8, 2, 4, 4};
+constexpr uint64_t kFlushedFloat = 8;
+constexpr uint64_t kFlushedTf32 = 12;
+
+/// sub: the dimension; b: the new value.
+void ReplaceField(Warp& w, const Insn& i, uint32_t mask) {
+  for (; mask != 0; mask &= mask - 1) {
+    const auto lane = static_cast<uint32_t>(std::countr_zero(mask));
+    const uint64_t address = w.ReadAddress(i.a, i.wa, lane, i.imm);
+    char* place = w.Resolve(i, i.space, address, TensorMap::kBytes, true, lane);
+    if (place == nullptr) return;
+    TensorMap map = TensorMap::From(place);
+    if (map.mark != TensorMap::kMark || (i.op == kElementType && map.fill != 0)) {
+      w.Raise(i, Fault::Kind::kIllegalInstruction, lane, address, TensorMap::kBytes, true,
+              map.mark != TensorMap::kMark ? "a change of 128 bytes that are no tensor map of this device"
+                                           : "another type of elements for a tensor map that fills with NaN");
+      return;
+    }
+    const uint64_t value = w.Read(i.b, i.wb, lane);
+    switch (i.op) {
+      case kAddress:
+        map.address = value;
+        break;
+      case kRank:  // Counted from 0. What is too much is refused where the map is used.
+        map.dimensions = static_cast<uint8_t>(std::min<uint64_t>(value + 1, 255));
+        break;
+      case kBoxSize:
+        map.box[i.sub] = static_cast<uint16_t>(std::min<uint64_t>(value, UINT16_MAX));
+        break;
+      case kTensorSize:
+        map.size[i.sub] = value;
+        break;
+      case kTensorStride:
+        map.stride[i.sub] = value;
+        break;
+      case kElementStep:
+        map.step[i.sub] = static_cast<uint8_t>(std::min<uint64_t>(value, UINT8_MAX));
+        break;
+      case kElementType:
+        map.element_bytes = kElementBytes[value];
+        map.flush_denormals = value == kFlushedFloat || value == kFlushedTf32 ? 1 : 0;
+        break;
+      case kSwizzle:
+        map.swizzle_bits = static_cast<uint8_t>(value);
+        break;
+      case kFill:
+        map.fill = 0;
+        break;
+      default:
+        break;
+    }
+    map.Store(place);
+  }
+}
+
+/// tensormap.cp_fenceproxy: a map from shared memory (b + target) to global.
+void CopyMap(Warp& w, const Insn& i, uint32_t mask) {
+  for (; mask != 0; mask &= mask - 1) {
+    const auto lane = static_cast<uint32_t>(std::countr_zero(mask));
+    const uint64_t from =
+        w.ReadAddress(i.b, i.wb, lane, static_cast<uint64_t>(int64_t{static_cast<int32_t>(i.target)}));
+    const char* source = w.Resolve(i, Space::kShared, from, TensorMap::kBytes, false, lane);
+    if (source == nullptr) return;
+    char* target = w.Resolve(i, Space::kGlobal, w.ReadAddress(i.a, i.wa, lane, i.imm), TensorMap::kBytes, true, lane);
+    if (target == nullptr) return;
+    std::memcpy(target, source, TensorMap::kBytes);
+  }
+}
+
 }  // namespace
+
+bool FunctionDecoder::TensorMapOp(const OpText& op) {
+  Insn insn = NewInsn();
+  insn.site = image_->sites++;
+  if (op.Has("cp_fenceproxy")) {
+    Insn from = NewInsn();
+    if (!Need(3) || !Address(operand(0), Space::kGlobal, &insn) || !Address(operand(1), Space::kShared, &from)) {
+      return false;
+    }
+    if (operand(2).kind != Kind::kInteger || operand(2).value != TensorMap::kBytes) return Fail("size");
+    if (from.imm + 0x80000000 > 0xffffffff) return Fail("the source's offset");
+    insn.b = from.a;
+    insn.wb = from.wa;
+    insn.target = static_cast<uint32_t>(from.imm);
+    insn.fn = CopyMap;
+    Emit(insn);
+    return true;
+  }
+  if (!op.Has("replace") || !op.Has("tile") || !op.Has("b1024")) return Fail("this operation");
+  struct Known {
+    std::string_view name;
+    Field field;
+    uint32_t count;  ///< Dimensions that have it; 0: the map has one.
+    uint64_t most;   ///< Value, of those that must be constants.
+  };
+  static constexpr Known kKnown[] = {
+      {"global_address", kAddress, 0, 0},
+      {"rank", kRank, 0, 0},
+      {"box_dim", kBoxSize, TensorMap::kMostDimensions, 0},
+      {"global_dim", kTensorSize, TensorMap::kMostDimensions, 0},
+      {"global_stride", kTensorStride, TensorMap::kMostDimensions - 1, 0},
+      {"element_stride", kElementStep, TensorMap::kMostDimensions, 0},
+      {"elemtype", kElementType, 0, kElementBytes.size() - 1},
+      {"swizzle_mode", kSwizzle, 0, 3},
+      {"fill_mode", kFill, 0, 0},
+      {"interleave_layout", kNothingElse, 0, 0},
+      {"swizzle_atomicity", kNothingElse, 0, 0},
+  };
+  const Known* known = nullptr;
+  for (const Known& each : kKnown) known = op.Has(each.name) ? &each : known;
+  if (known == nullptr) return Fail("this field");
+  insn.op = known->field;
+  if (!Need(known->count != 0 ? 3 : 2) || !Address(operand(0), op.space(), &insn)) return false;
+  if (known->count != 0) {
+    if (operand(1).kind != Kind::kInteger || operand(1).value >= known->count) return Fail("the dimension");
+    insn.sub = static_cast<uint8_t>(operand(1).value);
+  }
+  const ptx::Operand& value = operand(operands() - 1);
+  if (insn.op >= kElementType && (value.kind != Kind::kInteger || value.value > known->most)) {
+    return Fail("this value of ." + std::string(known->name));
+  }
+  insn.wb = op.Has("b64") ? 8 : 4;
+  if (!Source(value, insn.wb == 8 ? Type::kB64 : Type::kB32, &insn.b)) return false;
+  insn.fn = ReplaceField;
+  Emit(insn);
+  return true;
+}
 
 bool FunctionDecoder::TensorCopyOp(const OpText& op) {
   for (const char* mode :

@@ -260,6 +260,12 @@ bool FunctionDecoder::Fail(std::string why) {
   return false;
 }
 
+bool FunctionDecoder::Whole(const ptx::Operand& o, bool may_be_negated) {
+  if (o.kind != Kind::kRegister) return true;
+  if (o.count != 0) return Fail("a part of a register");
+  return may_be_negated || !o.negated || Fail("a negated register");
+}
+
 bool FunctionDecoder::Need(size_t low, size_t high) {
   if (operands() >= low && operands() <= high) return true;
   return Fail("wrong number of operands");
@@ -374,6 +380,7 @@ bool FunctionDecoder::Source(const ptx::Operand& o, Type type, Slot* slot, uint8
   const uint32_t size = ptx::SizeOf(type);
   if (width != nullptr) *width = static_cast<uint8_t>(size);
   if (size == 0 || type == Type::kPred) return Fail("no type for an operand");
+  if (!Whole(o)) return false;
   const uint64_t mask = size >= 8 ? ~uint64_t{0} : (uint64_t{1} << (8 * size)) - 1;
   switch (o.kind) {
     case Kind::kRegister: {
@@ -437,6 +444,7 @@ bool FunctionDecoder::Destination(const ptx::Operand& o, Type type, Slot* slot, 
     return true;
   }
   if (o.kind != Kind::kRegister) return Fail("the destination is no register");
+  if (!Whole(o)) return false;
   const Type actual = function_.registers[o.index].type;
   const uint32_t have = ptx::SizeOf(actual);
   if (actual == Type::kPred || (have != size && (width == nullptr || have < size))) {
@@ -452,6 +460,7 @@ bool FunctionDecoder::Predicate(const ptx::Operand& o, uint32_t* slot, bool* neg
   if (o.kind != Kind::kRegister || function_.registers[o.index].type != Type::kPred) {
     return Fail("a predicate register was expected");
   }
+  if (!Whole(o, true)) return false;
   *slot = register_offset_[o.index];
   *negated = o.negated;
   return true;
@@ -533,6 +542,7 @@ bool FunctionDecoder::Address(const ptx::Operand& o, Space space, Insn* insn) {
   if (o.kind != Kind::kAddress) return Fail("an address in [] was expected");
   const ptx::Operand& base = element(o, 0);
   insn->space = space;
+  if (!Whole(base)) return false;
   if (base.kind == Kind::kRegister) {
     const uint32_t size = ptx::SizeOf(function_.registers[base.index].type);
     if (size != 4 && size != 8) return Fail("an address register of this width");

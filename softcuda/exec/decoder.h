@@ -78,6 +78,8 @@ class FunctionDecoder {
 
   // Operands (decoder.cc). On failure `why_` says why and the instruction becomes one that faults.
   bool Fail(std::string why);
+  /// False: a part of a register, or its negative, which only video instructions know.
+  bool Whole(const ptx::Operand& o, bool may_be_negated = false);
   size_t operands() const { return ins_->operand_count; }
   const ptx::Operand& operand(size_t i) const { return function_.operands[ins_->first_operand + i]; }
   const ptx::Operand& element(const ptx::Operand& group, size_t i) const { return function_.operands[group.first + i]; }
@@ -150,6 +152,9 @@ class FunctionDecoder {
   bool CpAsync(const OpText& op);
   bool Mbarrier(const OpText& op);
   bool BulkCopyOp(const OpText& op);
+  bool TensorMapOp(const OpText& op);
+  /// cp.reduce.async.bulk: what is done with the elements.
+  bool BulkReduction(const OpText& op, Insn* insn);
   bool TensorCopyOp(const OpText& op);
   /// The mbarrier object that a bulk copy completes: e, wd, r; sub becomes 1 (mbarrier.h).
   bool BarrierObject(const ptx::Operand& o, Insn* insn);
@@ -173,6 +178,9 @@ class FunctionDecoder {
   bool Surface(const OpText& op);
   bool Txq(const OpText& op);
   bool Video(const OpText& op);
+  bool VideoMad(const OpText& op);
+  /// A register's part or all of it: the slot of the whole.
+  bool VideoSource(size_t i, Slot* slot, ptx::Part* part, bool* negated = nullptr);
   bool Matrix(const OpText& op);
   bool MemberMask(const ptx::Operand* o, Insn* insn);
   static Member FindMember(std::string_view base);

@@ -34,7 +34,8 @@ class Linker : public SymbolScope {
   }
 
   wire::Result<std::shared_ptr<Program>> Run() {
-    if (!CheckTargets() || !PlaceVariables() || !PlaceFunctions() || !Decode() || !DescribeKernels()) {
+    if (!CheckTargets() || !PlaceVariables() || !PlaceFunctions() || !PlaceAliases() || !Decode() ||
+        !DescribeKernels()) {
       return wire::Status(wire::Code::kInvalid, error_);
     }
     Image& image = *program_->image_;
@@ -188,6 +189,32 @@ class Linker : public SymbolScope {
           code.index = found.index;
           code.entry = function.entry;
         }
+      }
+    }
+    return true;
+  }
+
+  bool PlaceAliases() {
+    for (const ModulePointer& module : modules_) {
+      for (const ptx::Alias& alias : module->aliases) {
+        const Found target = Find(*module, alias.target);
+        if (target.kind != Kind::kFunction || program_->image_->codes[target.index].entry) {
+          return Fail("line " + std::to_string(alias.line) + ": " + Quoted(alias.name) + " is an alias of " +
+                      Quoted(alias.target) + ", which is no function that can be called");
+        }
+        Linkage linkage = Linkage::kInternal;
+        for (const ptx::Function& function : module->functions) {
+          if (function.name != alias.name) continue;
+          if (function.defined) return Fail(Quoted(alias.name) + " is a function and an alias");
+          linkage = function.linkage == Linkage::kExtern ? Linkage::kVisible : function.linkage;
+        }
+        if (linkage == Linkage::kInternal) {
+          locals_[module.get()][alias.name] = target;
+          continue;
+        }
+        bool take = false;
+        if (!Claim(alias.name, linkage, 0, &take)) return false;
+        if (take) globals_[alias.name].found = target;
       }
     }
     return true;

@@ -9,6 +9,7 @@
 #include <array>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -58,7 +59,7 @@ struct Register {
 };
 
 enum class OperandKind : uint8_t {
-  kRegister,   ///< index: Function::registers
+  kRegister,   ///< index: Function::registers; count: a Part of it, 0: all
   kVariable,   ///< index: Function::variables (its address), plus `value`
   kSymbol,     ///< index: Module::names (address of a module-scope variable or function), plus `value`
   kInteger,    ///< value: 64 bits, two's complement
@@ -75,9 +76,22 @@ enum class OperandKind : uint8_t {
   kSink,       ///< _
 };
 
+/// The bytes or halves of a register that an operand of a video instruction names: %r.b2, %r.h10. A digit of the name
+/// is a lane's source, the last one lane 0's.
+struct Part {
+  bool halves = false;  ///< .h, else .b
+  uint8_t count = 0;    ///< Digits: 1 to 4; 0: no part is named.
+  std::array<uint8_t, 4> lanes{};
+
+  /// "b0" (no dot); none when it is no such name.
+  static std::optional<Part> FromName(std::string_view name);
+  static Part FromCode(uint16_t code);
+  uint16_t code() const;  ///< As in Operand::count; 0 for no part.
+};
+
 struct Operand {
   OperandKind kind = OperandKind::kSink;
-  bool negated = false;  ///< !p, or a leading minus on a register (kept for error messages)
+  bool negated = false;  ///< !p, or -r: only video instructions have the latter.
   uint16_t count = 0;
   uint32_t index = kNone;
   uint32_t first = kNone;
@@ -140,6 +154,13 @@ struct Function {
   static constexpr uint32_t kRegisterFlag = 0x80000000;  ///< In results, parameters: passed in a register.
 };
 
+/// .alias: another name of a function.
+struct Alias {
+  std::string name;
+  std::string target;
+  uint32_t line = 0;
+};
+
 struct Module {
   uint32_t version_major = 0, version_minor = 0;  ///< .version 8.4
   uint32_t target = 0;                            ///< .target sm_90a -> 90
@@ -147,6 +168,7 @@ struct Module {
   std::vector<std::string> names;                 ///< Interned module-scope names that operands refer to.
   std::vector<Variable> variables;
   std::vector<Function> functions;
+  std::vector<Alias> aliases;
   std::shared_ptr<const std::string> text;  ///< What the string views point into.
 };
 

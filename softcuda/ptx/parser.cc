@@ -137,6 +137,16 @@ void Parser::SkipStatement() {
   Accept(";");
 }
 
+void Parser::AliasStatement() {
+  Alias alias;
+  alias.line = Peek().line;
+  alias.name = Word("a function's name");
+  Expect(",");
+  alias.target = Word("a function's name");
+  Expect(";");
+  if (ok()) module_->aliases.push_back(std::move(alias));
+}
+
 void Parser::SkipAttribute(Variable* variable) {
   if (!Expect("(")) return;
   uint32_t depth = 1;
@@ -188,9 +198,13 @@ void Parser::TopLevel() {
     if (!lexer_.SkipBraces()) Fail("unfinished section");
     return;
   }
-  if (word == ".pragma" || word == ".alias") {
+  if (word == ".pragma") {
     Next();
     return SkipStatement();
+  }
+  if (word == ".alias") {
+    Next();
+    return AliasStatement();
   }
   Declaration();
 }

@@ -66,6 +66,7 @@ class Parser {
   void Version();
   void SkipLoc();
   void SkipStatement();
+  void AliasStatement();
   void Declaration();
   void SkipAttribute(Variable* variable);
   uint32_t Intern(std::string_view name);
@@ -103,6 +104,7 @@ class Parser {
   Operand AddressOperand(uint32_t depth);
   Operand GroupOperand(OperandKind kind, std::string_view close, uint32_t depth);
   Operand NameOperand(std::string_view name);
+  std::optional<Operand> PartOperand(std::string_view name);
   void OptionalOffset(Operand* operand);
   std::optional<Entry> Lookup(std::string_view name);
   std::optional<Entry> FromRange(Scope& scope, std::string_view name);

@@ -236,6 +236,47 @@ void Parser::OptionalIndex(std::string_view name, Operand* operand) {
   indexed_ = true;
 }
 
+std::optional<Part> Part::FromName(std::string_view name) {
+  if (name.size() < 2 || name.size() > 5 || (name[0] != 'b' && name[0] != 'h')) return std::nullopt;
+  Part part;
+  part.halves = name[0] == 'h';
+  for (size_t i = name.size() - 1; i > 0; --i) {
+    if (name[i] < '0' || name[i] > '7') return std::nullopt;
+    part.lanes[part.count++] = static_cast<uint8_t>(name[i] - '0');
+  }
+  return part;
+}
+
+uint16_t Part::code() const {
+  if (count == 0) return 0;
+  uint32_t code = (halves ? 8u : 0u) | count;
+  for (size_t i = 0; i < lanes.size(); ++i) code |= uint32_t{lanes[i]} << (4 + 3 * i);
+  return static_cast<uint16_t>(code);
+}
+
+Part Part::FromCode(uint16_t code) {
+  Part part;
+  part.halves = (code & 8) != 0;
+  part.count = code & 7;
+  for (size_t i = 0; i < part.lanes.size(); ++i) part.lanes[i] = code >> (4 + 3 * i) & 7;
+  return part;
+}
+
+/// %r.b0: a part of a register of the video instructions.
+std::optional<Operand> Parser::PartOperand(std::string_view name) {
+  const size_t dot = name.rfind('.');
+  if (dot == std::string_view::npos) return std::nullopt;
+  const auto part = Part::FromName(name.substr(dot + 1));
+  if (!part) return std::nullopt;
+  const auto entry = Lookup(name.substr(0, dot));
+  if (!entry || !entry->is_register) return std::nullopt;
+  Operand operand;
+  operand.kind = OperandKind::kRegister;
+  operand.index = entry->index;
+  operand.count = part->code();
+  return operand;
+}
+
 Operand Parser::NameOperand(std::string_view name) {
   Operand operand;
   if (name.empty() || name == "_") return operand;
@@ -249,6 +290,7 @@ Operand Parser::NameOperand(std::string_view name) {
     operand.index = static_cast<uint32_t>(*special);
     return operand;
   }
+  if (const auto part = PartOperand(name)) return *part;
   if (name[0] == '%') {
     Fail("unknown register '" + std::string(name.substr(0, 60)) + "'");
     return operand;
@@ -348,6 +390,17 @@ Operand Parser::ParseOperand(uint32_t depth) {
     operand = ParseOperand(depth + 1);
     operand.negated = !operand.negated;
     return operand;
+  }
+  if (token.text == "-") {
+    Lexer ahead = lexer_;
+    ahead.Next();
+    if (ahead.Peek().kind == TokenKind::kWord && ahead.Peek().text != "WARP_SZ") {
+      Next();
+      operand = ParseOperand(depth + 1);
+      if (operand.kind != OperandKind::kRegister) Fail("a minus before what is no register");
+      operand.negated = !operand.negated;
+      return operand;
+    }
   }
   if (token.kind == TokenKind::kWord && token.text != "WARP_SZ") {
     Next();

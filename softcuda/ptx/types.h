@@ -38,6 +38,8 @@ enum class Type : uint8_t {
   kS16x2,
   kE4m3x2,
   kE5m2x2,
+  kE4m3,
+  kE5m2,
   kTexref,
   kSamplerref,
   kSurfref,
