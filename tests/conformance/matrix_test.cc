@@ -153,7 +153,7 @@ void Multiply(const Shape& s, double offset = 0, bool saturate = false) {
   const auto given_b = [&](Place p) { return no_sign_b ? value_b(p) + 250 : value_b(p); };
   std::string a, b, c, d;
   std::string text =
-      ".version 8.5\n.target sm_90\n.address_size 64\n"
+      ".version 8.7\n.target sm_90\n.address_size 64\n"
       ".visible .entry k(.param .u64 a, .param .u64 b, .param .u64 c, .param .u64 d) {\n"
       ".reg .b32 %t; .reg .b64 %at; mov.u32 %t, %tid.x;\n" +
       Load("a", s.a, Bytes(s.a, Elements(s.m, s.k)), &a) + Load("b", s.b, Bytes(s.b, Elements(s.k, s.n)), &b) +

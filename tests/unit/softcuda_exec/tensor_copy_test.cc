@@ -308,5 +308,59 @@ TEST(TensorCopyMap, MapsInMemoryServeToo) {
   EXPECT_EQ(device.Download<uint32_t>(out, 3), (std::vector<uint32_t>{17, 18, 19}));
 }
 
+TEST(TensorCopyMap, KernelsChangeMaps) {
+  // A map of another tensor goes to shared memory, is changed field by field, and serves from global memory.
+  Device device(0);
+  const uint64_t numbers = device.Upload(Counting(64));
+  const TensorMap other = Numbers(numbers + 64, {4, 2, 2}, {64, 64}, {4, 1, 1}, {1, 2, 2});
+  const uint64_t maps = device.Allocate(2 * TensorMap::kBytes);  // Its address is a multiple of 256.
+  other.Store(reinterpret_cast<void*>(maps));
+  const std::string change =
+      " ld.param.u64 %d3, [map]; mov.u32 %r0, s; mov.u32 %r2, 0;\n"
+      "C: cvt.u64.u32 %d2, %r2; add.u64 %d2, %d2, %d3; ld.global.u32 %r4, [%d2]; add.u32 %r3, %r0, %r2;\n"
+      "st.shared.u32 [%r3], %r4; add.u32 %r2, %r2, 4; setp.lt.u32 %p1, %r2, 128; @%p1 bra C; ld.param.u64 %d4, "
+      "[map+8];\n"
+      "tensormap.replace.tile.global_address.shared::cta.b1024.b64 [%r0], %d4;\n"
+      "tensormap.replace.tile.rank.shared::cta.b1024.b32 [%r0], 1; mov.b32 %r5, 16;\n"
+      "tensormap.replace.tile.global_dim.shared::cta.b1024.b32 [%r0], 0, %r5;\n"
+      "tensormap.replace.tile.global_dim.shared::cta.b1024.b32 [%r0], 1, 4; mov.b64 %d5, 64;\n"
+      "tensormap.replace.tile.global_stride.shared::cta.b1024.b64 [%r0], 0, %d5;\n"
+      "tensormap.replace.tile.box_dim.shared::cta.b1024.b32 [%r0], 0, 8;\n"
+      "tensormap.replace.tile.box_dim.shared::cta.b1024.b32 [%r0], 1, 2;\n"
+      "tensormap.replace.tile.element_stride.shared::cta.b1024.b32 [%r0], 1, 1;\n"
+      "tensormap.replace.tile.elemtype.shared::cta.b1024.b32 [%r0], 2;\n"
+      "tensormap.replace.tile.interleave_layout.shared::cta.b1024.b32 [%r0], 0;\n"
+      "tensormap.replace.tile.swizzle_mode.shared::cta.b1024.b32 [%r0], 0;\n"
+      "tensormap.replace.tile.fill_mode.shared::cta.b1024.b32 [%r0], 0;\n"
+      "tensormap.cp_fenceproxy.global.shared::cta.tensormap::generic.release.gpu.sync.aligned [%d3+128], [%r0], 128;\n"
+      "fence.proxy.tensormap::generic.acquire.gpu [%d3+128], 128;\n";
+  std::string text = LoadKernel({0, 1}, 64, "[%d3+128, ");
+  const std::string load = "ld.param.u64 %d0, [out];";
+  text.replace(text.find(load), load.size(), load + change);
+  ASSERT_EQ(device.Load({text}), "");
+  EXPECT_THAT(device.program().unsupported(), testing::IsEmpty());
+  const uint64_t out = device.Allocate(kShared);
+  Parameter parameter;
+  std::memcpy(parameter.bytes.data(), &maps, sizeof(maps));
+  std::memcpy(parameter.bytes.data() + 8, &numbers, sizeof(numbers));
+  const Outcome outcome = device.Run("k", {1, 1, 1}, {1, 1, 1}, Arguments().Add(out).Add(parameter));
+  ASSERT_TRUE(outcome.ok()) << outcome.fault.Text();
+  EXPECT_EQ(device.Download<uint32_t>(out, 3), (std::vector<uint32_t>{17, 18, 19}));
+  EXPECT_EQ(device.Download<uint32_t>(out, 9)[8], 33u);
+  // What is no map is not made one.
+  std::memset(reinterpret_cast<void*>(maps), 0, TensorMap::kBytes);
+  const Fault fault = device.Run("k", {1, 1, 1}, {1, 1, 1}, Arguments().Add(out).Add(parameter)).fault;
+  EXPECT_EQ(fault.kind, Fault::Kind::kIllegalInstruction);
+  EXPECT_THAT(fault.Text(), HasSubstr("no tensor map"));
+  for (const std::string bad :
+       {"fill_mode.shared::cta.b1024.b32 [%r0], 1;", "swizzle_mode.shared::cta.b1024.b32 [%r0], 4;",
+        "box_dim.shared::cta.b1024.b32 [%r0], 5, 1;", "elemtype.shared::cta.b1024.b32 [%r0], %r1;"}) {
+    std::string refused = LoadKernel({0, 1}, 64);
+    refused.replace(refused.find(load), load.size(), load + " tensormap.replace.tile." + bad);
+    ASSERT_EQ(device.Load({refused}), "");
+    EXPECT_EQ(device.program().unsupported().size(), 1u) << bad;
+  }
+}
+
 }  // namespace
 }  // namespace hawser::exec
