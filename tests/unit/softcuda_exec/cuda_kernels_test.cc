@@ -9,6 +9,8 @@
 #include <fstream>
 #include <random>
 #include <sstream>
+#include <string>
+#include <tuple>
 
 #include "tests/unit/softcuda_exec/device.h"
 #include "tests/unit/softcuda_exec/kernels.h"
@@ -16,15 +18,16 @@
 namespace hawser::exec {
 namespace {
 
-class CudaKernels : public testing::TestWithParam<unsigned> {
+/// How many threads help, and the architecture that the kernels were compiled for.
+class CudaKernels : public testing::TestWithParam<std::tuple<unsigned, const char*>> {
  protected:
-  CudaKernels() : device_(GetParam()) {}
+  CudaKernels() : device_(std::get<0>(GetParam())) {}
 
   void SetUp() override {
 #ifndef HAWSER_KERNELS_PTX
     GTEST_SKIP() << "there is no nvcc to compile the kernels";
 #else
-    std::ifstream file(HAWSER_KERNELS_PTX);
+    std::ifstream file(std::string(HAWSER_KERNELS_PTX) + std::get<1>(GetParam()) + ".ptx");
     std::stringstream text;
     text << file.rdbuf();
     ASSERT_EQ(device_.Load({text.str()}), "");
@@ -414,8 +417,11 @@ TEST_P(CudaKernels, OutOfBoundsIsReported) {
   EXPECT_EQ(odd.fault.kind, Fault::Kind::kMisaligned);
 }
 
-INSTANTIATE_TEST_SUITE_P(Threads, CudaKernels, testing::Values(0u, 3u),
-                         [](const auto& test) { return std::to_string(test.param) + "Helpers"; });
+INSTANTIATE_TEST_SUITE_P(Threads, CudaKernels,
+                         testing::Combine(testing::Values(0u, 3u), testing::Values("75", "80", "90")),
+                         [](const auto& test) {
+                           return std::to_string(std::get<0>(test.param)) + "HelpersCompute" + std::get<1>(test.param);
+                         });
 
 }  // namespace
 }  // namespace hawser::exec
