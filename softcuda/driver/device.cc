@@ -115,6 +115,7 @@ CUresult Device::Attribute(CUdevice_attribute attribute, int* value) const {
     case CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR:
       *value = settings_.capability_minor;
       break;
+    case CU_DEVICE_ATTRIBUTE_CLUSTER_LAUNCH:
     case CU_DEVICE_ATTRIBUTE_TENSOR_MAP_ACCESS_SUPPORTED:
       *value = capability() >= 90 ? 1 : 0;
       break;
@@ -215,7 +216,7 @@ CUresult Device::Attribute(CUdevice_attribute attribute, int* value) const {
       *value = 2046;
       break;
     default:
-      // What is left is absent here: clusters, compression, RDMA, multicast, handles of the system, ...
+      // What is left is absent here: compression, RDMA, multicast, handles of the system, ...
       if (attribute <= 0 || attribute >= CU_DEVICE_ATTRIBUTE_MAX) return CUDA_ERROR_INVALID_VALUE;
       *value = 0;
   }

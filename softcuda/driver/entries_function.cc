@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Entry points: attributes and parameters of functions, occupancy.
 #include <algorithm>
+#include <array>
 #include <climits>
 
 #include "softcuda/driver/entry.h"
@@ -35,17 +36,18 @@ CUresult ActiveBlocks(int* blocks, CUfunction handle, int threads, size_t shared
   return CUDA_SUCCESS;
 }
 
-/// The threads of a block of this launch. Every block is a cluster of its own here: others are refused, as by a launch.
-CUresult CheckClusters(const CUlaunchConfig* config, int* threads) {
+/// The threads of a block of this launch, and the size of clusters that it wishes; zeros: none.
+CUresult ReadConfig(const CUlaunchConfig* config, int* threads, std::array<uint32_t, 3>* cluster) {
   if (config == nullptr || (config->numAttrs != 0 && config->attrs == nullptr)) return CUDA_ERROR_INVALID_VALUE;
   const uint64_t all = uint64_t{config->blockDimX} * config->blockDimY * config->blockDimZ;
   const bool grid = config->gridDimX != 0 && config->gridDimY != 0 && config->gridDimZ != 0;
   if (all == 0 || all > INT_MAX || !grid) return CUDA_ERROR_INVALID_VALUE;
   *threads = static_cast<int>(all);
+  *cluster = {};
   for (unsigned i = 0; i < config->numAttrs; ++i) {
     if (config->attrs[i].id != CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION) continue;
-    const auto& cluster = config->attrs[i].value.clusterDim;
-    if (cluster.x > 1 || cluster.y > 1 || cluster.z > 1) return CUDA_ERROR_INVALID_CLUSTER_SIZE;
+    const auto& size = config->attrs[i].value.clusterDim;
+    *cluster = {size.x, size.y, size.z};
   }
   return CUDA_SUCCESS;
 }
@@ -192,23 +194,29 @@ CUresult CUDAAPI cuOccupancyMaxActiveClusters(int* clusters, CUfunction handle, 
   Device* device = nullptr;
   HAWSER_TRY(DeviceOf(*function, &device));
   int threads = 0;
-  if (clusters == nullptr) return CUDA_ERROR_INVALID_VALUE;
-  HAWSER_TRY(CheckClusters(config, &threads));
+  std::array<uint32_t, 3> cluster{};
   bool known = false;
-  HAWSER_TRY(CheckCluster(*function, true, &known));
+  if (clusters == nullptr) return CUDA_ERROR_INVALID_VALUE;
+  HAWSER_TRY(ReadConfig(config, &threads, &cluster));
+  HAWSER_TRY(FindCluster(*device, *function, cluster, &cluster, &known));
   *clusters = BlocksPerMultiprocessor(*device, *function, threads, config->sharedMemBytes) *
-              device->Attribute(CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT);
+              device->Attribute(CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT) /
+              static_cast<int>(cluster[0] * cluster[1] * cluster[2]);
   return CUDA_SUCCESS;
 }
 
 CUresult CUDAAPI cuOccupancyMaxPotentialClusterSize(int* size, CUfunction handle, const CUlaunchConfig* config) {
   FunctionPtr function;
   HAWSER_TRY(FindFunction(handle, &function));
+  Device* device = nullptr;
+  HAWSER_TRY(DeviceOf(*function, &device));
   int threads = 0;
+  std::array<uint32_t, 3> ignored{};
   if (size == nullptr) return CUDA_ERROR_INVALID_VALUE;
-  const CUresult result = CheckClusters(config, &threads);
-  if (result != CUDA_SUCCESS && result != CUDA_ERROR_INVALID_CLUSTER_SIZE) return result;  // Their size is ignored.
-  *size = 1;
+  HAWSER_TRY(ReadConfig(config, &threads, &ignored));
+  const int all = BlocksPerMultiprocessor(*device, *function, threads, config->sharedMemBytes) *
+                  device->Attribute(CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT);
+  *size = std::min(all, static_cast<int>(LargestCluster(*device, *function)));
   return CUDA_SUCCESS;
 }
 

@@ -3,6 +3,7 @@
 #include "softcuda/driver/conditional.h"
 #include "softcuda/driver/graph_entry.h"
 #include "softcuda/driver/node_params.h"
+#include "softcuda/driver/occupancy.h"
 
 using namespace hawser::soft;  // NOLINT(google-build-using-namespace): entry points are global.
 
@@ -63,10 +64,12 @@ CUresult SetEventInExecutable(CUgraphExec executable, CUgraphNode node, CUevent 
   return SetExecutableNode(executable, node, std::move(work));
 }
 
-/// Whether kernel nodes have it. All but "cooperative" change nothing here, and read as nought.
+/// Whether kernel nodes have it. All but "cooperative" and the size of clusters change nothing here, and read as
+/// nought.
 CUresult CheckAttribute(CUkernelNodeAttrID attribute) {
   switch (attribute) {
     case CU_LAUNCH_ATTRIBUTE_COOPERATIVE:
+    case CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION:
     case CU_LAUNCH_ATTRIBUTE_ACCESS_POLICY_WINDOW:
     case CU_LAUNCH_ATTRIBUTE_PRIORITY:
     case CU_LAUNCH_ATTRIBUTE_MEM_SYNC_DOMAIN_MAP:
@@ -79,6 +82,11 @@ CUresult CheckAttribute(CUkernelNodeAttrID attribute) {
     default:
       return CUDA_ERROR_INVALID_VALUE;
   }
+}
+
+CUresult SetCluster(const std::array<uint32_t, 3>& cluster, KernelWork* work) {
+  const ContextPtr owner = work->function->context.lock();
+  return owner == nullptr ? CUDA_ERROR_CONTEXT_IS_DESTROYED : ChooseCluster(*owner->device(), cluster, work);
 }
 
 CUresult AddConditional(CUgraphNode* to, CUgraph handle, const CUgraphNode* before, size_t count,
@@ -159,6 +167,11 @@ CUresult CUDAAPI cuGraphKernelNodeGetAttribute(CUgraphNode handle, CUkernelNodeA
   HAWSER_TRY(CheckAttribute(attribute));
   *value = {};
   if (attribute == CU_LAUNCH_ATTRIBUTE_COOPERATIVE) value->cooperative = work->cooperative ? 1 : 0;
+  if (attribute == CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION && work->explicit_cluster) {
+    value->clusterDim.x = work->cluster[0];
+    value->clusterDim.y = work->cluster[1];
+    value->clusterDim.z = work->cluster[2];
+  }
   return CUDA_SUCCESS;
 }
 
@@ -170,6 +183,9 @@ CUresult CUDAAPI cuGraphKernelNodeSetAttribute(CUgraphNode handle, CUkernelNodeA
   if (value == nullptr) return CUDA_ERROR_INVALID_VALUE;
   HAWSER_TRY(CheckAttribute(attribute));
   if (attribute == CU_LAUNCH_ATTRIBUTE_COOPERATIVE) work->cooperative = value->cooperative != 0;
+  if (attribute == CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION) {
+    return SetCluster({value->clusterDim.x, value->clusterDim.y, value->clusterDim.z}, work);
+  }
   return CUDA_SUCCESS;
 }
 
@@ -181,7 +197,7 @@ CUresult CUDAAPI cuGraphKernelNodeCopyAttributes(CUgraphNode to, CUgraphNode fro
   HAWSER_TRY(GetWork(to, &target, &target_work));
   HAWSER_TRY(GetWork(from, &source, &source_work));
   target_work->cooperative = source_work->cooperative;
-  return CUDA_SUCCESS;
+  return source_work->explicit_cluster ? SetCluster(source_work->cluster, target_work) : CUDA_SUCCESS;
 }
 
 CUresult CUDAAPI cuGraphAddMemcpyNode(CUgraphNode* node, CUgraph graph, const CUgraphNode* before, size_t count,

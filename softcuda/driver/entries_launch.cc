@@ -10,8 +10,8 @@ namespace {
 /// What a launch asks for beside its sizes.
 struct Wishes {
   bool cooperative = false;
-  bool explicit_cluster = false;
-  CUevent after_launch = nullptr;  ///< To be recorded behind the kernel.
+  std::array<uint32_t, 3> cluster{};  ///< Zeros: as the function wishes.
+  CUevent after_launch = nullptr;     ///< To be recorded behind the kernel.
 };
 
 CUresult ReadAttribute(const CUlaunchAttribute& attribute, Wishes* wishes) {
@@ -20,11 +20,9 @@ CUresult ReadAttribute(const CUlaunchAttribute& attribute, Wishes* wishes) {
     case CU_LAUNCH_ATTRIBUTE_COOPERATIVE:
       wishes->cooperative = value.cooperative != 0;
       return CUDA_SUCCESS;
-    case CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION: {
-      const bool one = value.clusterDim.x <= 1 && value.clusterDim.y <= 1 && value.clusterDim.z <= 1;
-      wishes->explicit_cluster = value.clusterDim.x != 0;
-      return one ? CUDA_SUCCESS : CUDA_ERROR_INVALID_CLUSTER_SIZE;  // Clusters are blocks that share memory: not here.
-    }
+    case CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION:
+      wishes->cluster = {value.clusterDim.x, value.clusterDim.y, value.clusterDim.z};
+      return CUDA_SUCCESS;
     case CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_EVENT:
       wishes->after_launch = value.programmaticEvent.event;
       return CUDA_SUCCESS;
@@ -56,7 +54,7 @@ CUresult Launch(const CUDA_KERNEL_NODE_PARAMS& params, const Wishes& wishes, CUs
   StreamPtr stream;
   HAWSER_TRY(GetStream(handle, &stream));
   KernelWork work;
-  HAWSER_TRY(BuildLaunch(params, wishes.cooperative, wishes.explicit_cluster, &work));
+  HAWSER_TRY(BuildLaunch(params, wishes.cooperative, wishes.cluster, &work));
   // A function and the stream that it runs in are of one context.
   if (work.function->context.lock() != stream->context.lock()) return CUDA_ERROR_INVALID_HANDLE;
   HAWSER_TRY(Enqueue(stream, std::move(work)));
@@ -94,7 +92,7 @@ CUresult CUDAAPI cuLaunchCooperativeKernel(CUfunction function, unsigned int gri
                                            unsigned int grid_z, unsigned int block_x, unsigned int block_y,
                                            unsigned int block_z, unsigned int shared, CUstream stream, void** params) {
   return Launch(Params(function, {grid_x, grid_y, grid_z}, {block_x, block_y, block_z}, shared, params, nullptr),
-                {true, false, nullptr}, stream);
+                {true, {}, nullptr}, stream);
 }
 
 CUresult CUDAAPI cuLaunchKernelEx(const CUlaunchConfig* config, CUfunction function, void** params, void** extra) {

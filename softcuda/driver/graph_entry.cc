@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "softcuda/driver/graph_entry.h"
 
+#include "softcuda/driver/occupancy.h"
+
 namespace hawser::soft {
 namespace {
 
@@ -58,6 +60,18 @@ CUresult AddNode(CUgraphNode* to, CUgraph handle, const CUgraphNode* before, siz
   return result;
 }
 
+namespace {
+
+/// Attributes are set elsewhere: new parameters leave them as they are.
+CUresult KeepAttributes(const KernelWork& from, KernelWork* to) {
+  to->cooperative = from.cooperative;
+  if (!from.explicit_cluster || to->explicit_cluster) return CUDA_SUCCESS;
+  const ContextPtr owner = to->function->context.lock();
+  return owner == nullptr ? CUDA_ERROR_CONTEXT_IS_DESTROYED : ChooseCluster(*owner->device(), from.cluster, to);
+}
+
+}  // namespace
+
 CUresult SetNode(CUgraphNode handle, Work work) {
   NodePtr node;
   HAWSER_TRY(FindNode(handle, &node));
@@ -66,8 +80,7 @@ CUresult SetNode(CUgraphNode handle, Work work) {
   if (graph == nullptr) return CUDA_ERROR_INVALID_VALUE;
   const std::lock_guard lock(graph->mutex);
   if (auto* kernel = std::get_if<KernelWork>(&work)) {
-    kernel->cooperative = std::get<KernelWork>(node->work).cooperative;  // An attribute, set elsewhere.
-    kernel->explicit_cluster |= std::get<KernelWork>(node->work).explicit_cluster;
+    HAWSER_TRY(KeepAttributes(std::get<KernelWork>(node->work), kernel));
   }
   node->work = std::move(work);
   return CUDA_SUCCESS;
@@ -80,8 +93,7 @@ CUresult SetExecutableNode(CUgraphExec handle, CUgraphNode original, Work work) 
   const NodePtr node = executable->graph->FindCopyInside(Number(original));
   if (node == nullptr || TypeOf(node->work) != TypeOf(work)) return CUDA_ERROR_INVALID_VALUE;
   if (auto* kernel = std::get_if<KernelWork>(&work)) {
-    kernel->cooperative = std::get<KernelWork>(node->work).cooperative;
-    kernel->explicit_cluster |= std::get<KernelWork>(node->work).explicit_cluster;
+    HAWSER_TRY(KeepAttributes(std::get<KernelWork>(node->work), kernel));
   }
   node->work = std::move(work);
   return CUDA_SUCCESS;

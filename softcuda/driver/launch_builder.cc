@@ -50,7 +50,8 @@ CUresult PackParameters(const Function& function, void** params, void** extra, s
   return CUDA_SUCCESS;
 }
 
-CUresult BuildLaunch(const CUDA_KERNEL_NODE_PARAMS& params, bool cooperative, bool explicit_cluster, KernelWork* work) {
+CUresult BuildLaunch(const CUDA_KERNEL_NODE_PARAMS& params, bool cooperative, const std::array<uint32_t, 3>& cluster,
+                     KernelWork* work) {
   const CUfunction handle = params.func != nullptr ? params.func : reinterpret_cast<CUfunction>(params.kern);
   if (handle == nullptr) return CUDA_ERROR_INVALID_HANDLE;
   HAWSER_TRY(ResolveFunction(handle, &work->function));
@@ -61,7 +62,7 @@ CUresult BuildLaunch(const CUDA_KERNEL_NODE_PARAMS& params, bool cooperative, bo
   work->block = {params.blockDimX, params.blockDimY, params.blockDimZ};
   work->shared_bytes = params.sharedMemBytes;
   work->cooperative = cooperative;
-  HAWSER_TRY(CheckCluster(*work->function, explicit_cluster, &work->explicit_cluster));
+  HAWSER_TRY(ChooseCluster(*owner->device(), cluster, work));
   HAWSER_TRY(CheckLaunch(*owner->device(), *work));
   return PackParameters(*work->function, params.kernelParams, params.extra, &work->parameters);
 }

@@ -14,8 +14,9 @@ namespace hawser::soft {
 CUresult PackParameters(const Function& function, void** params, void** extra, std::vector<uint8_t>* packed);
 
 /// Resolves the function, packs the arguments and checks the sizes against `device`; for a graph node device may be
-/// null: the function's. `explicit_cluster`: the launch says that its clusters have one block.
-CUresult BuildLaunch(const CUDA_KERNEL_NODE_PARAMS& params, bool cooperative, bool explicit_cluster, KernelWork* work);
+/// null: the function's. `cluster`: as the launch wishes; zeros: as the function does.
+CUresult BuildLaunch(const CUDA_KERNEL_NODE_PARAMS& params, bool cooperative, const std::array<uint32_t, 3>& cluster,
+                     KernelWork* work);
 
 }  // namespace hawser::soft
 

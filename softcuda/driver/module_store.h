@@ -57,6 +57,7 @@ struct FunctionSettings {
   std::atomic<int> max_dynamic_shared{-1};  ///< -1: what 48 KiB leave beside the static bytes.
   std::atomic<int> carveout{-1};
   std::atomic<int> cache_config{0};
+  std::atomic<int> non_portable_cluster{0};   ///< Clusters of more than 8 blocks are allowed.
   std::array<std::atomic<int>, 3> cluster{};  ///< Blocks of a cluster, where the kernel's code does not say; 0: free.
 };
 

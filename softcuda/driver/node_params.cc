@@ -31,7 +31,7 @@ bool IsGoodOperation(const CUstreamBatchMemOpParams& op) {
 
 CUresult ToWork(const CUDA_KERNEL_NODE_PARAMS& params, Work* work) {
   KernelWork kernel;
-  HAWSER_TRY(BuildLaunch(params, false, false, &kernel));
+  HAWSER_TRY(BuildLaunch(params, false, {}, &kernel));
   *work = std::move(kernel);
   return CUDA_SUCCESS;
 }

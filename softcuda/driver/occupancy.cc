@@ -11,6 +11,8 @@ namespace {
 constexpr int kRegisterUnit = 256;  ///< Registers are given to warps in such pieces.
 constexpr int kSchedulers = 4;      ///< Each has its part of the registers, and its warps.
 constexpr int kWarp = 32;
+constexpr uint32_t kPortableCluster = 8;  ///< Blocks that every device with clusters takes,
+constexpr uint32_t kLargestCluster = 16;  ///< and those that a function may ask this one for.
 constexpr size_t kSharedUnit = 128;       ///< Shared memory is given to blocks in such pieces,
 constexpr size_t kSharedReserved = 1024;  ///< and so much of each block's is the system's.
 
@@ -47,18 +49,43 @@ int BlocksPerMultiprocessor(const Device& device, const Function& function, int 
   return std::max(1, std::min(blocks, warps / (rounded / kWarp)));
 }
 
-CUresult CheckCluster(const Function& function, bool given, bool* known) {
-  int set = 0;
-  bool large = false;
-  for (size_t i = 0; i < 3; ++i) {
-    const int blocks = RequiredCluster(function, i);
-    set += blocks != 0 ? 1 : 0;
-    large = large || blocks > 1;
+uint32_t LargestCluster(const Device& device, const Function& function) {
+  if (device.Attribute(CU_DEVICE_ATTRIBUTE_CLUSTER_LAUNCH) == 0) return 1;
+  const uint32_t most = function.settings.non_portable_cluster != 0 ? kLargestCluster : kPortableCluster;
+  const uint32_t wish = function.info().max_cluster;
+  return wish == 0 ? most : std::min(wish, most);
+}
+
+CUresult FindCluster(const Device& device, const Function& function, std::array<uint32_t, 3> wanted,
+                     std::array<uint32_t, 3>* cluster, bool* known) {
+  std::array<uint32_t, 3> required{};
+  for (size_t i = 0; i < 3; ++i) required[i] = static_cast<uint32_t>(RequiredCluster(function, i));
+  constexpr std::array<uint32_t, 3> kFree{};
+  *known = wanted != kFree || required != kFree;
+  *cluster = {1, 1, 1};
+  if (!*known) return function.info().explicit_cluster ? CUDA_ERROR_INVALID_CLUSTER_SIZE : CUDA_SUCCESS;
+  if (wanted != kFree && required != kFree && wanted != required) return CUDA_ERROR_INVALID_CLUSTER_SIZE;
+  *cluster = wanted != kFree ? wanted : required;
+  uint64_t blocks = 1;
+  for (const uint32_t each : *cluster) {
+    if (each == 0 || each > kLargestCluster) return CUDA_ERROR_INVALID_CLUSTER_SIZE;
+    blocks *= each;
   }
-  *known = given || set != 0;
-  const bool half = set != 0 && set != 3;
-  const bool missing = function.info().explicit_cluster && !*known;
-  return large || half || missing ? CUDA_ERROR_INVALID_CLUSTER_SIZE : CUDA_SUCCESS;
+  return blocks <= LargestCluster(device, function) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_CLUSTER_SIZE;
+}
+
+CUresult ChooseCluster(const Device& device, const std::array<uint32_t, 3>& wanted, KernelWork* work) {
+  std::array<uint32_t, 3> cluster{};
+  bool known = false;
+  if (const CUresult result = FindCluster(device, *work->function, wanted, &cluster, &known); result != CUDA_SUCCESS) {
+    return result;
+  }
+  for (size_t i = 0; i < 3; ++i) {
+    if (work->grid[i] % cluster[i] != 0) return CUDA_ERROR_INVALID_CLUSTER_SIZE;
+  }
+  work->cluster = cluster;
+  work->explicit_cluster = known;
+  return CUDA_SUCCESS;
 }
 
 CUresult CheckLaunch(const Device& device, const KernelWork& work) {

@@ -56,6 +56,7 @@ void RunKernel(const KernelWork& work, Context* context, exec::ConditionSink* co
   config.dynamic_shared_bytes = work.shared_bytes;
   config.parameters = work.parameters;
   config.cooperative = work.cooperative;
+  config.cluster = work.cluster;
   config.explicit_cluster = work.explicit_cluster;
   config.grid_id = next_grid.fetch_add(1, std::memory_order_relaxed);
   config.device = context->device()->properties();

@@ -34,7 +34,8 @@ struct KernelWork {
   std::array<uint32_t, 3> block{1, 1, 1};
   uint32_t shared_bytes = 0;  ///< Dynamic.
   bool cooperative = false;
-  bool explicit_cluster = false;  ///< The launch or the function says that a cluster is one block.
+  std::array<uint32_t, 3> cluster{1, 1, 1};
+  bool explicit_cluster = false;  ///< The launch or the function says how large a cluster is.
   std::vector<uint8_t> parameters;
 };
 

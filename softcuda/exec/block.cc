@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <bit>
 
+#include "softcuda/exec/cluster.h"
 #include "softcuda/exec/warp.h"
 
 namespace hawser::exec {
@@ -57,7 +58,8 @@ bool Buffer::Reserve(size_t bytes) {
   return true;
 }
 
-Block::Block(LaunchState* state) : launch(*state) {}
+Block::Block(LaunchState* state, Cluster* whole, uint32_t number_in_it)
+    : launch(*state), cluster(*whole), rank(number_in_it) {}
 
 bool Block::Allocate() {
   sites_.resize(launch.image->sites + 1);
@@ -76,11 +78,10 @@ bool Block::Allocate() {
   return true;
 }
 
-void Block::Start(uint64_t block_number) {
+void Block::Start(const std::array<uint32_t, 3>& place) {
   const auto& grid = launch.config->grid;
-  number = block_number;
-  position = {static_cast<uint32_t>(block_number % grid[0]), static_cast<uint32_t>(block_number / grid[0] % grid[1]),
-              static_cast<uint32_t>(block_number / grid[0] / grid[1])};
+  position = place;
+  number = position[0] + uint64_t{grid[0]} * (position[1] + uint64_t{grid[1]} * position[2]);
   alive_threads = launch.threads;
   barriers_.fill({});
   if (launch.shared_bytes > 0) std::memset(shared_.data(), 0, launch.shared_bytes);
@@ -111,24 +112,30 @@ Turn Block::Run() {
     if (alive_threads == 0) return Turn::kDone;
     if (expired && !progress) return Turn::kExpired;
     if (!expired && !progress) break;
-    if (progress && !expired && std::none_of(warps_.begin(), warps_.end(), [](const auto& w) {
-          return std::any_of(w->groups.begin(), w->groups.end(),
-                             [](const Group& g) { return g.state == GroupState::kReady; });
-        })) {
-      break;
-    }
+    if (progress && !expired && !Ready()) break;
   }
-  // Everybody waits and nobody can come.
+  if (cluster.size() > 1) return Turn::kBlocked;
+  RaiseDeadlock();
+  return Turn::kFault;
+}
+
+bool Block::Ready() const {
+  return std::any_of(warps_.begin(), warps_.end(), [](const auto& w) {
+    return std::any_of(w->groups.begin(), w->groups.end(),
+                       [](const Group& g) { return g.state == GroupState::kReady; });
+  });
+}
+
+void Block::RaiseDeadlock() {
   for (auto& warp : warps_) {
     for (const Group& g : warp->groups) {
       if (g.mask == 0) continue;
       warp->current_ = g.frame;
       warp->Raise(g.frame->code->insns[g.pc], Fault::Kind::kDeadlock, static_cast<uint32_t>(std::countr_zero(g.mask)),
                   0, 0, false, "all threads of the block wait, and what they wait for cannot come");
-      return Turn::kFault;
+      return;
     }
   }
-  return Turn::kFault;
 }
 
 bool Block::Complete(const BarrierState& barrier) const {
@@ -183,10 +190,12 @@ void Block::Release(uint32_t id) {
   }
 }
 
-void Block::CompleteCluster() {
-  for (const auto& warp : warps_) {
-    if ((warp->alive() & ~warp->cluster_arrived) != 0) return;
-  }
+bool Block::AllArrived() const {
+  return std::all_of(warps_.begin(), warps_.end(),
+                     [](const auto& w) { return (w->alive() & ~w->cluster_arrived) == 0; });
+}
+
+void Block::LeaveClusterBarrier() {
   for (auto& warp : warps_) {
     warp->cluster_arrived = 0;
     for (Group& g : warp->groups) {
@@ -198,7 +207,7 @@ void Block::CompleteCluster() {
 }
 
 void Block::Reconsider() {
-  CompleteCluster();
+  cluster.CompleteBarrier();
   for (uint32_t id = 0; id < barriers_.size(); ++id) {
     if (barriers_[id].used && barriers_[id].expected == 0 && Complete(barriers_[id])) Release(id);
   }
@@ -227,6 +236,9 @@ char* Warp::Resolve(const Insn& insn, ptx::Space space, uint64_t address, uint32
     const uint64_t offset =
         !from_window && address - Windows::Shared() < Windows::kSize ? address - Windows::Shared() : address;
     if (offset < shared_bytes && size <= shared_bytes - offset) return shared + offset;
+    if (block_->cluster.size() > 1) {
+      if (char* place = block_->cluster.Place(offset, size); place != nullptr) return place;
+    }
     Raise(insn, Fault::Kind::kIllegalAddress, lane, address, size, write,
           "outside the block's " + std::to_string(shared_bytes) + " bytes of shared memory");
     return nullptr;

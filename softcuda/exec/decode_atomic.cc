@@ -8,6 +8,7 @@
 #include <cstring>
 #include <mutex>
 
+#include "softcuda/exec/cluster.h"
 #include "softcuda/exec/decoder.h"
 #include "softcuda/exec/mbarrier.h"
 #include "softcuda/exec/numeric.h"
@@ -124,9 +125,7 @@ char* PlaceOf(Warp& w, const Insn& i, uint32_t lane, uint32_t size) {
   return w.Resolve(i, i.space, address, size, true, lane);
 }
 
-bool InShared(const Warp& w, const char* place) {
-  return reinterpret_cast<uint64_t>(place) - reinterpret_cast<uint64_t>(w.shared) < w.shared_bytes;
-}
+bool InShared(const Warp& w, const char* place) { return w.block().cluster.BaseOf(place) != nullptr; }
 
 template <typename B>
 void AtomHandler(Warp& w, const Insn& i, uint32_t mask) {
@@ -234,7 +233,10 @@ bool FunctionDecoder::Atom(const OpText& op) {
   const bool red = op.base() == "red";
   Insn insn = NewInsn();
   insn.op = OperationOf(op);
-  if (insn.op == 255 || op.Has("async")) return Fail("this operation");
+  const bool async = op.Has("async");
+  if (insn.op == 255 || (async && (!red || operands() != 3 || !op.Has("mbarrier::complete_tx::bytes")))) {
+    return Fail("this operation");
+  }
   insn.type = op.type();
   insn.count = op.vector();
   const uint32_t size = ptx::SizeOf(insn.type);
@@ -274,7 +276,7 @@ bool FunctionDecoder::Atom(const OpText& op) {
       insn.fn = AtomWide;
   }
   Emit(insn);
-  return true;
+  return !async || EmitCompletion(operand(2), size * insn.count);
 }
 
 }  // namespace hawser::exec

@@ -125,19 +125,23 @@ void MbarrierHandler(Warp& w, const Insn& i, uint32_t mask) {
 void BulkCopy(Warp& w, const Insn& i, uint32_t mask) {
   for (; mask != 0; mask &= mask - 1) {
     const auto lane = static_cast<uint32_t>(std::countr_zero(mask));
-    const auto bulk = ResolveBulk(w, i, lane);
-    if (!bulk) return;
-    if (bulk->size > 0) std::memmove(bulk->to, bulk->from, bulk->size);
-    if (i.sub == 1 && !CompleteTransaction(w, i, lane, bulk->size)) return;
+    const bool copied = ForTargets(w, i, lane, [&](std::optional<uint32_t> rank) {
+      const auto bulk = ResolveBulk(w, i, lane, rank);
+      if (!bulk) return false;
+      if (bulk->size > 0) std::memmove(bulk->to, bulk->from, bulk->size);
+      return i.sub != 1 || CompleteTransaction(w, i, lane, bulk->size, rank);
+    });
+    if (!copied) return;
   }
 }
 
 }  // namespace
 
-std::optional<Bulk> ResolveBulk(Warp& w, const Insn& i, uint32_t lane) {
+std::optional<Bulk> ResolveBulk(Warp& w, const Insn& i, uint32_t lane, std::optional<uint32_t> rank) {
   Bulk bulk;
   bulk.size = static_cast<uint32_t>(w.Read(i.c, 4, lane));
-  const uint64_t to = w.ReadAddress(i.a, i.wa, lane, i.imm);
+  uint64_t to = w.ReadAddress(i.a, i.wa, lane, i.imm);
+  if (rank) to = w.block().cluster.At(to, *rank);
   const uint64_t from = w.ReadAddress(i.b, i.wb, lane, static_cast<uint64_t>(int64_t{static_cast<int32_t>(i.target)}));
   if (bulk.size % 16 != 0 || to % 16 != 0 || from % 16 != 0) {
     w.Raise(i, Fault::Kind::kMisaligned, lane, to, bulk.size, true, "a bulk copy of bytes that are no multiples of 16");
@@ -166,9 +170,11 @@ std::optional<Bulk> ResolveBulk(Warp& w, const Insn& i, uint32_t lane) {
   return bulk;
 }
 
-bool CompleteTransaction(Warp& w, const Insn& i, uint32_t lane, uint32_t bytes) {
+bool CompleteTransaction(Warp& w, const Insn& i, uint32_t lane, uint32_t bytes, std::optional<uint32_t> rank) {
   const auto offset = static_cast<uint64_t>(int64_t{static_cast<int32_t>(i.r)});
-  char* place = w.Resolve(i, Space::kShared, w.ReadAddress(i.e, i.wd, lane, offset), 8, true, lane);
+  uint64_t address = w.ReadAddress(i.e, i.wd, lane, offset);
+  if (rank) address = w.block().cluster.At(address, *rank);
+  char* place = w.Resolve(i, Space::kShared, address, 8, true, lane);
   if (place == nullptr) return false;
   uint64_t word = 0;
   std::memcpy(&word, place, 8);
@@ -267,6 +273,28 @@ bool FunctionDecoder::BarrierObject(const ptx::Operand& o, Insn* insn) {
   return true;
 }
 
+bool FunctionDecoder::Multicast(const OpText& op, size_t i, Insn* insn) {
+  if (!op.Has("multicast::cluster")) return true;
+  Extra& extra = insn->extra != nullptr ? code_->extras.back() : MakeExtra(insn);
+  insn->flags |= kFlagMulticast;
+  extra.slots.emplace_back();
+  return SourceN(i, Type::kB16, &extra.slots.back());
+}
+
+bool FunctionDecoder::EmitCompletion(const ptx::Operand& o, uint32_t bytes) {
+  Insn insn = NewInsn();
+  insn.fn = [](Warp& w, const Insn& i, uint32_t mask) {
+    for (; mask != 0; mask &= mask - 1) {
+      if (!CompleteTransaction(w, i, static_cast<uint32_t>(std::countr_zero(mask)), static_cast<uint32_t>(i.imm)))
+        return;
+    }
+  };
+  insn.imm = bytes;
+  if (!BarrierObject(o, &insn)) return false;
+  Emit(insn);
+  return true;
+}
+
 bool FunctionDecoder::BulkCopyOp(const OpText& op) {
   if (op.Has("prefetch")) return true;  // There is no cache to fill.
   const bool reduces = op.Has("reduce");
@@ -276,7 +304,7 @@ bool FunctionDecoder::BulkCopyOp(const OpText& op) {
   const bool to_global = op.modifier(reduces ? 3 : 2) == "global";
   const bool from_global = op.modifier(reduces ? 4 : 3) == "global";
   if (to_global && from_global) return Fail("this form of bulk copy");
-  if (!Need(to_global ? 3 : 4, 5)) return false;
+  if (!Need(to_global ? 3 : 4, 6)) return false;
   Insn insn = NewInsn();
   Insn from = NewInsn();
   insn.op = to_global ? kBulkToGlobal : from_global ? kBulkFromGlobal : kBulkInShared;
@@ -288,6 +316,7 @@ bool FunctionDecoder::BulkCopyOp(const OpText& op) {
   if (from.imm + 0x80000000 > 0xffffffff) return Fail("the source's offset");
   insn.site = image_->sites++;
   if (!to_global && !BarrierObject(operand(3), &insn)) return false;
+  if (!Multicast(op, to_global ? operands() : 4, &insn)) return false;
   insn.fn = BulkCopy;
   if (reduces && !BulkReduction(op, &insn)) return false;
   Emit(insn);

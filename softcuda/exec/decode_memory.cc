@@ -238,8 +238,9 @@ bool FunctionDecoder::Load(const OpText& op) {
 }
 
 bool FunctionDecoder::Store(const OpText& op) {
-  if (op.Has("async") || op.Has("bulk")) return Fail("this form of store");
-  if (!Need(2, 3)) return false;
+  const bool async = op.Has("async");
+  if (op.Has("bulk") || (async && !op.Has("mbarrier::complete_tx::bytes"))) return Fail("this form of store");
+  if (!Need(async ? 3 : 2, 3)) return false;
   Space space = op.space();
   const ptx::Variable* variable = nullptr;
   if (space == Space::kParam) {
@@ -266,7 +267,7 @@ bool FunctionDecoder::Store(const OpText& op) {
   if (!Address(operand(0), space, &insn)) return false;
   insn.site = image_->sites++;
   Emit(insn);
-  return true;
+  return !async || EmitCompletion(operand(2), ptx::SizeOf(insn.type) * insn.count);
 }
 
 bool FunctionDecoder::Fence(const OpText&) {

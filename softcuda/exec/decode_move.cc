@@ -2,6 +2,7 @@
 // mov, selp, slct, cvta, isspacep, and instructions without effect here.
 #include <bit>
 
+#include "softcuda/exec/cluster.h"
 #include "softcuda/exec/decoder.h"
 #include "softcuda/exec/special.h"
 #include "softcuda/exec/warp.h"
@@ -53,18 +54,25 @@ void Cvta(Warp& w, const Insn& i, uint32_t mask) {
   }
 }
 
+/// Whether a shared address is the block's own memory, and not another's of the cluster.
+bool IsOwn(const Warp& w, uint64_t address) {
+  return Cluster::RankOf(address).value_or(w.block().rank) == w.block().rank;
+}
+
+/// sub 1: of .shared::cluster.
 void IsSpace(Warp& w, const Insn& i, uint32_t mask) {
   uint32_t bits = 0;
   const auto& parameters = w.launch().parameters;
   for (uint32_t lane = 0; lane < kLanes; ++lane) {
     const uint64_t address = w.Read(i.a, i.wa, lane);
     const bool shared = address - Windows::Shared() < Windows::kSize;
+    const bool in_space = i.sub == 1 || !shared || IsOwn(w, address - Windows::Shared());
     const bool local = address - Windows::Local() < Windows::kSize;
     const bool param = address - reinterpret_cast<uint64_t>(parameters.data()) < parameters.size();
     bool is = false;
     switch (i.space) {
       case Space::kShared:
-        is = shared;
+        is = shared && in_space;
         break;
       case Space::kLocal:
         is = local;
@@ -83,11 +91,31 @@ void IsSpace(Warp& w, const Insn& i, uint32_t mask) {
   w.Pred(i.p) = (w.Pred(i.p) & ~mask) | (bits & mask);
 }
 
+enum RankOp : uint8_t { kMapa, kGetRank, kZero };
+
+/// mapa: address a as that of the block with rank b; getctarank: whose address a is. Both of shared addresses, or of
+/// generic ones.
 void Rank(Warp& w, const Insn& i, uint32_t mask) {
+  const Cluster& cluster = w.block().cluster;
   for (; mask != 0; mask &= mask - 1) {
     const auto lane = static_cast<uint32_t>(std::countr_zero(mask));
-    // A cluster of one block: mapa gives the same address, getctarank 0.
-    w.Write(i.d, i.wd, lane, i.sub == 0 ? w.Read(i.a, i.wa, lane) : 0);
+    if (i.sub == kZero) {
+      w.Write(i.d, i.wd, lane, 0);
+      continue;
+    }
+    const uint64_t given = w.Read(i.a, i.wa, lane);
+    const bool generic = i.space == Space::kNone;
+    const uint64_t address = generic ? given - Windows::Shared() : given;
+    uint64_t result = 0;
+    if (i.sub == kGetRank) {
+      result = Cluster::RankOf(address).value_or(w.block().rank);
+    } else {
+      result = given;
+      if (address < Windows::kSize) {
+        result = cluster.At(address, static_cast<uint32_t>(w.Read(i.b, 4, lane))) + (generic ? Windows::Shared() : 0);
+      }
+    }
+    w.Write(i.d, i.wd, lane, result);
   }
 }
 
@@ -223,6 +251,7 @@ bool FunctionDecoder::Isspacep(const OpText& op) {
   if (!Need(2)) return false;
   Insn insn = NewInsn();
   insn.space = op.space();
+  insn.sub = op.Has("shared::cluster") ? 1 : 0;
   insn.fn = IsSpace;
   if (insn.space == Space::kNone) return Fail("a state space was expected");
   if (!PredicateDestination(operand(0), &insn.p)) return false;
@@ -240,16 +269,18 @@ bool FunctionDecoder::Nothing(const OpText& op) {
     insn.fn = Rank;
     const Type type = op.type();
     const Type to = op.base() == "mapa" ? type : Type::kU32;
-    insn.sub = op.base() == "mapa" ? 0 : 1;
+    insn.sub = op.base() == "mapa" ? kMapa : kGetRank;
+    insn.space = op.space();
     insn.wd = static_cast<uint8_t>(ptx::SizeOf(to));
     insn.wa = static_cast<uint8_t>(ptx::SizeOf(type));
     if (!Destination(operand(0), to, &insn.d) || !SourceN(1, type, &insn.a)) return false;
+    if (insn.sub == kMapa && !SourceN(2, Type::kU32, &insn.b)) return false;
     Emit(insn);
   }
   if (op.base() == "createpolicy") {  // Only cache hints use it, and they are ignored.
     Insn insn = NewInsn();
     insn.fn = Rank;
-    insn.sub = 1;
+    insn.sub = kZero;
     insn.wd = 8;
     if (!Need(1, 5) || !Destination(operand(0), Type::kB64, &insn.d)) return false;
     Emit(insn);

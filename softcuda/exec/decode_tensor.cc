@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // cp.async.bulk.tensor: boxes of a tensor between global and shared memory (PTX ISA 9.7.9.27), in the tiled mode; and
-// tensormap, which changes maps and copies them. A copy is done when its instruction is; there are no clusters, so that
-// a multicast reaches its own block.
+// tensormap, which changes maps and copies them. A copy is done when its instruction is.
 #include <algorithm>
 #include <array>
 #include <bit>
@@ -107,6 +106,33 @@ bool Store(Warp& w, const Insn& i, uint32_t lane, const TensorMap& map,
   return true;
 }
 
+struct Box {
+  char* begin = nullptr;
+  uint64_t offset = 0;  ///< In the shared memory of its block.
+};
+
+/// The box at a shared address; none after raising a fault.
+std::optional<Box> BoxAt(Warp& w, const Insn& i, uint32_t lane, const TensorMap& map, uint64_t place) {
+  const bool store = i.op == 1;
+  Box box;
+  box.begin = w.Resolve(i, Space::kShared, place, kChunk, !store, lane);
+  if (box.begin == nullptr) return std::nullopt;
+  box.offset = static_cast<uint64_t>(box.begin - w.block().cluster.BaseOf(box.begin));
+  if (box.offset % kBoxAlignment != 0) {
+    w.Raise(i, Fault::Kind::kMisaligned, lane, place, kBoxAlignment, !store,
+            "a tensor's box in shared memory that is not aligned to 128 bytes");
+    return std::nullopt;
+  }
+  // Swizzling moves chunks within 128 bytes, all of which must be the block's.
+  const uint64_t whole = map.swizzle_bits == 0 ? 1 : kBoxAlignment;
+  const uint64_t end = (box.offset + map.BoxBytes() + whole - 1) / whole * whole;
+  if (end <= w.shared_bytes) return box;
+  w.Raise(i, Fault::Kind::kIllegalAddress, lane, place, static_cast<uint32_t>(map.BoxBytes()), !store,
+          "a tensor's box of " + std::to_string(map.BoxBytes()) + " bytes, across the end of the block's " +
+              std::to_string(w.shared_bytes) + " bytes of shared memory");
+  return std::nullopt;
+}
+
 /// a + imm: the box in shared memory; b + numbers: the map; extra->more: coordinates; e and r: the barrier object when
 /// sub is 1. op 1: from shared to global.
 void TensorCopy(Warp& w, const Insn& i, uint32_t mask) {
@@ -125,26 +151,18 @@ void TensorCopy(Warp& w, const Insn& i, uint32_t mask) {
     }
     std::array<int32_t, TensorMap::kMostDimensions> at{};
     for (size_t k = 0; k < extra.more.size(); ++k) at[k] = static_cast<int32_t>(w.Read(extra.more[k], 4, lane));
-    const uint64_t place = w.ReadAddress(i.a, i.wa, lane, i.imm);
-    char* box = w.Resolve(i, Space::kShared, place, kChunk, !store, lane);
-    if (box == nullptr) return;
-    const auto offset = static_cast<uint64_t>(box - w.shared);
-    if (offset % kBoxAlignment != 0) {
-      w.Raise(i, Fault::Kind::kMisaligned, lane, place, kBoxAlignment, !store,
-              "a tensor's box in shared memory that is not aligned to 128 bytes");
-      return;
-    }
-    // Swizzling moves chunks within 128 bytes, all of which must be the block's.
-    const uint64_t whole = map->swizzle_bits == 0 ? 1 : kBoxAlignment;
-    const uint64_t end = (offset + map->BoxBytes() + whole - 1) / whole * whole;
-    if (end > w.shared_bytes) {
-      w.Raise(i, Fault::Kind::kIllegalAddress, lane, place, static_cast<uint32_t>(map->BoxBytes()), !store,
-              "a tensor's box of " + std::to_string(map->BoxBytes()) + " bytes, across the end of the block's " +
-                  std::to_string(w.shared_bytes) + " bytes of shared memory");
-      return;
-    }
-    if (!(store ? Store(w, i, lane, *map, at, box, offset) : Load(w, i, lane, *map, at, box, offset))) return;
-    if (i.sub == 1 && !CompleteTransaction(w, i, lane, static_cast<uint32_t>(map->BoxBytes()))) return;
+    const bool copied = ForTargets(w, i, lane, [&](std::optional<uint32_t> rank) {
+      uint64_t place = w.ReadAddress(i.a, i.wa, lane, i.imm);
+      if (rank) place = w.block().cluster.At(place, *rank);
+      const auto box = BoxAt(w, i, lane, *map, place);
+      if (!box) return false;
+      if (!(store ? Store(w, i, lane, *map, at, box->begin, box->offset)
+                  : Load(w, i, lane, *map, at, box->begin, box->offset))) {
+        return false;
+      }
+      return i.sub != 1 || CompleteTransaction(w, i, lane, static_cast<uint32_t>(map->BoxBytes()), rank);
+    });
+    if (!copied) return;
   }
 }
 
@@ -331,7 +349,7 @@ bool FunctionDecoder::TensorCopyOp(const OpText& op) {
     if (!Source(part, Type::kS32, &extra.more.back())) return false;
   }
   insn.site = image_->sites++;
-  if (!store && !BarrierObject(operand(2), &insn)) return false;
+  if (!store && (!BarrierObject(operand(2), &insn) || !Multicast(op, 3, &insn))) return false;
   Emit(insn);
   return true;
 }

@@ -158,6 +158,10 @@ class FunctionDecoder {
   bool TensorCopyOp(const OpText& op);
   /// The mbarrier object that a bulk copy completes: e, wd, r; sub becomes 1 (mbarrier.h).
   bool BarrierObject(const ptx::Operand& o, Insn* insn);
+  /// Copies to several blocks of the cluster: operand `i` says to which.
+  bool Multicast(const OpText& op, size_t i, Insn* insn);
+  /// st.async, red.async: complete_tx of what the instruction before has written.
+  bool EmitCompletion(const ptx::Operand& o, uint32_t bytes);
   bool StackOp(const OpText& op);
   bool Bra(const OpText& op);
   bool Brx(const OpText& op);

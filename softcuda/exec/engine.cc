@@ -12,6 +12,7 @@
 #include <list>
 #include <thread>
 
+#include "softcuda/exec/cluster.h"
 #include "softcuda/exec/launch.h"
 #include "softcuda/exec/warp.h"
 
@@ -26,8 +27,8 @@ struct Job {
   std::atomic<uint64_t> finished{0};
   std::mutex mutex;
   std::condition_variable changed;
-  std::deque<std::unique_ptr<Block>> aside;
-  std::vector<std::unique_ptr<Block>> spare;
+  std::deque<std::unique_ptr<Cluster>> aside;
+  std::vector<std::unique_ptr<Cluster>> spare;
   uint32_t resident = 0;
   uint32_t limit = 1;
   int visitors = 0;  ///< Engine threads at work here. Under the engine's mutex.
@@ -36,7 +37,7 @@ struct Job {
     return state.stop.load(std::memory_order_relaxed) ||
            (state.config->cancel != nullptr && state.config->cancel->load(std::memory_order_relaxed));
   }
-  bool Done() const { return Stopped() || finished.load(std::memory_order_acquire) == state.blocks; }
+  bool Done() const { return Stopped() || finished.load(std::memory_order_acquire) == state.clusters; }
 
   void OutOfMemory() {
     const std::lock_guard lock(state.mutex);
@@ -50,11 +51,11 @@ struct Job {
 
   /// A block to run: a new one while there are any and few enough are alive, else one that was put aside. Null: nothing
   /// here.
-  std::unique_ptr<Block> Take() {
-    std::unique_ptr<Block> block;
+  std::unique_ptr<Cluster> Take() {
+    std::unique_ptr<Cluster> block;
     {
       const std::lock_guard lock(mutex);
-      if (resident < limit && next.load(std::memory_order_relaxed) < state.blocks) {
+      if (resident < limit && next.load(std::memory_order_relaxed) < state.clusters) {
         ++resident;
         if (!spare.empty()) {
           block = std::move(spare.back());
@@ -69,7 +70,7 @@ struct Job {
       }
     }
     if (block == nullptr) {
-      block = std::make_unique<Block>(&state);
+      block = std::make_unique<Cluster>(&state);
       if (!block->Allocate()) {
         OutOfMemory();
         return nullptr;
@@ -82,21 +83,21 @@ struct Job {
     return block;
   }
 
-  bool StartNext(Block& block) {
+  bool StartNext(Cluster& block) {
     const uint64_t number = next.fetch_add(1, std::memory_order_relaxed);
-    if (number >= state.blocks) return false;
+    if (number >= state.clusters) return false;
     block.Start(number);
     return true;
   }
 
-  void Return(std::unique_ptr<Block> block) {
+  void Return(std::unique_ptr<Cluster> block) {
     const std::lock_guard lock(mutex);
     --resident;
     spare.push_back(std::move(block));
   }
 
   /// True: it is the only one, so whoever it waits for runs elsewhere.
-  bool PutAside(std::unique_ptr<Block> block) {
+  bool PutAside(std::unique_ptr<Cluster> block) {
     bool alone = false;
     {
       const std::lock_guard lock(mutex);
@@ -111,7 +112,7 @@ struct Job {
   /// take.
   bool Work(int visit) {
     while (!Stopped()) {
-      std::unique_ptr<Block> block = Take();
+      std::unique_ptr<Cluster> block = Take();
       if (block == nullptr) return false;
       while (true) {
         const Turn turn = block->Run();
@@ -153,10 +154,20 @@ std::string CheckLaunch(const Program& program, const LaunchConfig& config) {
     return "a block of " + std::to_string(threads) + " threads is not allowed";
   }
   if (info.required_threads[0] != 0 && info.required_threads != block) return "the kernel requires another block shape";
-  const auto& cluster = info.required_cluster;
-  if (cluster[0] > 1 || cluster[1] > 1 || cluster[2] > 1) return "clusters of more than one block do not run here";
+  const auto& cluster = config.cluster;
+  for (size_t i = 0; i < 3; ++i) {
+    if (cluster[i] == 0 || cluster[i] > Cluster::kMostBlocks || grid[i] % cluster[i] != 0) {
+      return "a grid that is not made of whole clusters";
+    }
+  }
+  const uint32_t together = cluster[0] * cluster[1] * cluster[2];
+  if (together > Cluster::kMostBlocks || (info.max_cluster != 0 && together > info.max_cluster)) {
+    return "clusters of " + std::to_string(together) + " blocks are too large";
+  }
+  if (info.required_cluster[0] != 0 && info.required_cluster != cluster) return "the kernel requires other clusters";
   const uint64_t shared = uint64_t{info.static_shared_bytes} + config.dynamic_shared_bytes;
   if (shared > config.device.max_shared_bytes) return std::to_string(shared) + " bytes of shared memory are too many";
+  if (together > 1 && shared > Cluster::kOffsetMask) return "too much shared memory for blocks of a cluster";
   if (config.parameters.size() < info.parameter_bytes) return "the parameters are shorter than the kernel's";
   const uint64_t blocks = uint64_t{grid[0]} * grid[1] * grid[2];
   if (config.cooperative && blocks > config.device.resident_blocks) {
@@ -185,7 +196,9 @@ void Fill(LaunchState* state, const Program& program, const LaunchConfig& config
   state->local_bytes = (state->info->local_bytes + 15) / 16 * 16;
   const bool calls = !state->kernel->callees.empty() || state->kernel->calls_indirect || state->kernel->uses_stack;
   if (calls) state->local_bytes += config.device.stack_bytes;
-  state->blocks = uint64_t{config.grid[0]} * config.grid[1] * config.grid[2];
+  const auto& cluster = config.cluster;
+  state->clusters =
+      uint64_t{config.grid[0] / cluster[0]} * (config.grid[1] / cluster[1]) * (config.grid[2] / cluster[2]);
 }
 
 }  // namespace
@@ -223,8 +236,9 @@ class Engine::Impl {
     }
     Job job;
     Fill(&job.state, program, config);
-    job.limit = std::max(1u, config.device.resident_blocks);
-    const bool shared = job.state.blocks > 1 && !threads_.empty();
+    const auto& cluster = config.cluster;
+    job.limit = std::max(1u, config.device.resident_blocks / (cluster[0] * cluster[1] * cluster[2]));
+    const bool shared = job.state.clusters > 1 && !threads_.empty();
     if (shared) Publish(&job);
     while (!job.Done()) {
       job.Work(-1);
@@ -233,7 +247,7 @@ class Engine::Impl {
     }
     if (shared) Withdraw(&job);
     outcome.fault = std::move(job.state.fault);
-    if (outcome.ok() && job.finished.load() != job.state.blocks) {
+    if (outcome.ok() && job.finished.load() != job.state.clusters) {
       outcome.fault.kind = Fault::Kind::kCancelled;
       outcome.fault.kernel = job.state.kernel->name;
     }
@@ -246,7 +260,7 @@ class Engine::Impl {
       const std::lock_guard lock(mutex_);
       jobs_.push_back(job);
     }
-    if (job->state.blocks > 2) {
+    if (job->state.clusters > 2) {
       wake_.notify_all();
     } else {
       wake_.notify_one();

@@ -54,10 +54,11 @@ struct LaunchConfig {
   std::array<uint32_t, 3> grid{1, 1, 1};
   std::array<uint32_t, 3> block{1, 1, 1};
   uint32_t dynamic_shared_bytes = 0;
-  std::span<const uint8_t> parameters;  ///< KernelInfo::parameter_bytes (a longer buffer is fine); copied by Run.
-  bool cooperative = false;             ///< Grid-wide synchronisation works (%envreg1/2 name a grid workspace).
-  bool explicit_cluster = false;        ///< %is_explicit_cluster: somebody has said that a cluster is one block.
-  uint64_t grid_id = 0;                 ///< %gridid
+  std::span<const uint8_t> parameters;       ///< KernelInfo::parameter_bytes (a longer buffer is fine); copied by Run.
+  bool cooperative = false;                  ///< Grid-wide synchronisation works (%envreg1/2 name a grid workspace).
+  std::array<uint32_t, 3> cluster{1, 1, 1};  ///< Blocks of a cluster, which share their shared memory.
+  bool explicit_cluster = false;             ///< %is_explicit_cluster: somebody has said how large clusters are.
+  uint64_t grid_id = 0;                      ///< %gridid
   DeviceProperties device;
 
   const AddressSpace* memory = nullptr;       ///< Required.

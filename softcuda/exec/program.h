@@ -33,8 +33,9 @@ struct KernelInfo {
   uint32_t max_threads = 1024;                 ///< Per block, from .maxntid/.reqntid or the device's limit.
   std::array<uint32_t, 3> required_threads{};  ///< .reqntid; zeros when free. A launch of another shape is refused.
   std::array<uint32_t, 3> max_block{};         ///< .maxntid; zeros when free.
-  std::array<uint32_t, 3> required_cluster{};  ///< .reqnctapercluster; zeros when free. One block is all that can run.
-  bool explicit_cluster = false;               ///< .explicitcluster
+  std::array<uint32_t, 3> required_cluster{};  ///< .reqnctapercluster; zeros when free.
+  bool explicit_cluster = false;               ///< .explicitcluster: every launch must have a size of clusters.
+  uint32_t max_cluster = 0;                    ///< .maxclusterrank; 0 when free.
   uint32_t min_blocks = 0;                     ///< .minnctapersm
   uint32_t static_shared_bytes = 0;
   uint32_t local_bytes = 0;  ///< Per thread; the deepest call chain that is known without recursion.

@@ -3,6 +3,7 @@
 
 #include <chrono>
 
+#include "softcuda/exec/cluster.h"
 #include "softcuda/exec/warp.h"
 
 namespace hawser::exec {
@@ -48,20 +49,26 @@ uint64_t Uniform(const Warp& w, SpecialRegister which) {
     case S::kNctaidY:
     case S::kNctaidZ:
       return config.grid[of(S::kNctaidX)];
-    // Without clusters every block is a cluster of its own.
     case S::kClusterIdX:
     case S::kClusterIdY:
     case S::kClusterIdZ:
-      return block.position[of(S::kClusterIdX)];
+      return block.position[of(S::kClusterIdX)] / config.cluster[of(S::kClusterIdX)];
     case S::kNclusterIdX:
     case S::kNclusterIdY:
     case S::kNclusterIdZ:
-      return config.grid[of(S::kNclusterIdX)];
+      return config.grid[of(S::kNclusterIdX)] / config.cluster[of(S::kNclusterIdX)];
+    case S::kClusterCtaidX:
+    case S::kClusterCtaidY:
+    case S::kClusterCtaidZ:
+      return block.position[of(S::kClusterCtaidX)] % config.cluster[of(S::kClusterCtaidX)];
     case S::kClusterNctaidX:
     case S::kClusterNctaidY:
     case S::kClusterNctaidZ:
+      return config.cluster[of(S::kClusterNctaidX)];
+    case S::kClusterCtarank:
+      return block.rank;
     case S::kClusterNctarank:
-      return 1;
+      return block.cluster.size();
     case S::kIsExplicitCluster:
       return config.explicit_cluster ? 1 : 0;
     case S::kWarpId:

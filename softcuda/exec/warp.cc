@@ -9,6 +9,8 @@
 #include <algorithm>
 #include <bit>
 
+#include "softcuda/exec/cluster.h"
+
 namespace hawser::exec {
 namespace {
 
@@ -447,7 +449,8 @@ bool Warp::ClusterBarrier(bool arrives, uint32_t mask) {
     cluster_arrived |= mask;
     ++pc_;
     SaveCurrent();
-    block_->CompleteCluster();
+    block_->cluster.Arrived();
+    block_->cluster.CompleteBarrier();
     return false;
   }
   // Who is not among the arrived came to a barrier that is complete, and has nothing to wait for.

@@ -19,6 +19,7 @@
 namespace hawser::exec {
 
 class Block;
+class Cluster;
 
 /// Generic addresses of shared and local memory: two windows in a reserved part of the address space that no
 /// allocation can have. Offset in the window = address in the space.
@@ -64,7 +65,7 @@ struct LaunchState {
   uint32_t shared_bytes = 0;
   uint32_t dynamic_base = 0;  ///< Where dynamic shared memory begins.
   uint32_t local_bytes = 0;   ///< Per thread.
-  uint64_t blocks = 0;
+  uint64_t clusters = 0;
   uint32_t workspace[4] = {16, 0, 0, 0};  ///< Of cooperative groups: size, then the grid barrier's word.
   std::atomic<bool> stop{false};
   std::mutex mutex;  ///< Guards fault.
@@ -215,24 +216,32 @@ class Warp {
 
 class Block {
  public:
-  explicit Block(LaunchState* launch);
+  Block(LaunchState* launch, Cluster* cluster, uint32_t rank);
   Block(const Block&) = delete;
   Block& operator=(const Block&) = delete;
 
   bool Allocate();
-  void Start(uint64_t number);
-  /// kDone, kFault, or kExpired: waiting for something outside, run others first.
+  void Start(const std::array<uint32_t, 3>& place);
+  /// kDone, kFault, or kExpired: waiting for something outside, run others first. kBlocked: for other blocks of the
+  /// cluster.
   Turn Run();
+  /// Whether anybody could run now.
+  bool Ready() const;
+  /// Everybody waits, and nobody can come.
+  void RaiseDeadlock();
+  char* shared() const { return shared_.data(); }
   /// `lanes` of a warp arrive; the barrier may complete. True: it completed (the arriving lanes go on too).
   void Arrive(uint32_t id, Warp& warp, uint32_t lanes, uint32_t expected, const BarrierFacts& facts, uint32_t predicate,
               bool blocks);
-  /// Lanes of a warp have arrived at the barrier of the cluster, which is this block alone: those that wait there go on
-  /// once all living threads have.
-  void CompleteCluster();
+  /// Whether all living threads have arrived at the barrier of the cluster.
+  bool AllArrived() const;
+  void LeaveClusterBarrier();
   /// Threads have exited: fewer are expected.
   void Reconsider();
 
   LaunchState& launch;
+  Cluster& cluster;
+  const uint32_t rank;  ///< In the cluster.
   std::array<uint32_t, 3> position{};
   uint64_t number = 0;
   uint32_t alive_threads = 0;

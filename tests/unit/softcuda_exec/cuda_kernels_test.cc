@@ -403,6 +403,23 @@ TEST_P(CudaKernels, PackedBytes) {
   }
 }
 
+TEST_P(CudaKernels, Clusters) {
+  if (device_.program().FindKernel("cluster_kernel") < 0) return;  // Compiled for a device without clusters.
+  constexpr uint32_t kThreads = 96;
+  std::vector<uint32_t> in(12 * kThreads);
+  for (size_t i = 0; i < in.size(); ++i) in[i] = static_cast<uint32_t>(i % 1000);
+  const uint64_t out = device_.Allocate(4 * in.size());
+  device_.config.cluster = {4, 1, 1};
+  Run("cluster_kernel", {12, 1, 1}, {kThreads, 1, 1}, Arguments().Add(device_.Upload(in)).Add(out));
+  const auto result = device_.Download<uint32_t>(out, in.size());
+  for (size_t i = 0; i < in.size(); ++i) {
+    const size_t block = i / kThreads;
+    uint32_t total = static_cast<uint32_t>(1000000 * (block % 4));
+    for (size_t k = block / 4 * 4 * kThreads; k < (block / 4 + 1) * 4 * kThreads; ++k) total += in[k];
+    ASSERT_EQ(result[i], total) << i;
+  }
+}
+
 TEST_P(CudaKernels, OutOfBoundsIsReported) {
   std::vector<unsigned> in(100, 3);
   const uint64_t out = device_.Allocate(4 * 100);

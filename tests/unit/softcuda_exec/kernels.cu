@@ -269,4 +269,20 @@ __global__ void bytes_kernel(const unsigned* in, unsigned* out) {
   o[5] = static_cast<unsigned>(__dp4a(static_cast<int>(a), static_cast<int>(b), 7));
 }
 
+#if !defined(__CUDA_ARCH__) || __CUDA_ARCH__ >= 900
+/// Each block of a cluster sums its part up; each thread then adds the blocks' sums up, over their shared memory.
+__global__ void __cluster_dims__(4, 1, 1) cluster_kernel(const unsigned* in, unsigned* out) {
+  __shared__ unsigned sum;
+  const cooperative_groups::cluster_group cluster = cooperative_groups::this_cluster();
+  if (threadIdx.x == 0) sum = 0;
+  __syncthreads();
+  atomicAdd(&sum, in[blockIdx.x * blockDim.x + threadIdx.x]);
+  cluster.sync();
+  unsigned total = 0;
+  for (unsigned rank = 0; rank < cluster.num_blocks(); ++rank) total += *cluster.map_shared_rank(&sum, rank);
+  out[blockIdx.x * blockDim.x + threadIdx.x] = total + 1000000 * cluster.block_rank();
+  cluster.sync();
+}
+#endif
+
 }  // extern "C"

@@ -362,5 +362,32 @@ TEST(TensorCopyMap, KernelsChangeMaps) {
   }
 }
 
+TEST(TensorCopyCluster, OneBoxReachesSeveralBlocks) {
+  // Rank 1 loads a box for ranks 0 and 1, each of which waits at a barrier of its own; rank 2 has nothing of it.
+  Device device(0);
+  const std::string text =
+      ".version 8.4\n.target sm_90\n.address_size 64\n"
+      ".visible .entry k(.param .u64 out, .param .align 64 .b8 map[128]) {\n"
+      ".reg .pred %p<4>; .reg .b16 %to; .reg .b32 %r<8>; .reg .b64 %d<4>;\n"
+      ".shared .align 8 .b64 bar; .shared .align 128 .b8 s[256]; ld.param.u64 %d0, [out]; mov.b64 %d1, map;\n"
+      "cvta.param.u64 %d1, %d1; mov.u32 %r0, s; add.u32 %r0, %r0, 128; mov.u32 %r1, bar; mov.u32 %r2, "
+      "%cluster_ctarank;\n"
+      "mbarrier.init.shared::cta.b64 [%r1], 1; setp.eq.u32 %p0, %r2, 1; setp.eq.u32 %p1, %r2, 2; selp.b32 %r3, 0, 64, "
+      "%p1;\n"
+      "mbarrier.arrive.expect_tx.shared::cta.b64 _, [%r1], %r3; barrier.cluster.arrive; barrier.cluster.wait;\n"
+      "mov.b16 %to, 3; @%p0 cp.async.bulk.tensor.2d.shared::cluster.global.tile.mbarrier::complete_tx::bytes"
+      ".multicast::cluster [%r0], [%d1, {0, 1}], [%r1], %to;\n"
+      "W: mbarrier.try_wait.parity.shared::cta.b64 %p2, [%r1], 0; @!%p2 bra W; ld.shared.u32 %r4, [%r0+32];\n"
+      "mad.wide.u32 %d0, %r2, 4, %d0; st.global.u32 [%d0], %r4; barrier.cluster.arrive; barrier.cluster.wait; ret; }\n";
+  ASSERT_EQ(device.Load({text}), "");
+  EXPECT_THAT(device.program().unsupported(), testing::IsEmpty());
+  const TensorMap map = Numbers(device.Upload(Counting(64)), {16, 4}, {64}, {8, 2}, {});
+  const uint64_t out = device.Allocate(12);
+  device.config.cluster = {3, 1, 1};
+  const Outcome outcome = device.Run("k", {3, 1, 1}, {1, 1, 1}, Arguments().Add(out).Add(AsParameter(map)));
+  ASSERT_TRUE(outcome.ok()) << outcome.fault.Text();
+  EXPECT_EQ(device.Download<uint32_t>(out, 3), (std::vector<uint32_t>{33, 33, 0}));
+}
+
 }  // namespace
 }  // namespace hawser::exec
