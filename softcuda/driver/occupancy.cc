@@ -71,6 +71,7 @@ CUresult FindCluster(const Device& device, const Function& function, std::array<
     if (each == 0 || each > kLargestCluster) return CUDA_ERROR_INVALID_CLUSTER_SIZE;
     blocks *= each;
   }
+  if (blocks > 1 && function.info().blocks_are_clusters) return CUDA_ERROR_INVALID_CLUSTER_SIZE;
   return blocks <= LargestCluster(device, function) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_CLUSTER_SIZE;
 }
 

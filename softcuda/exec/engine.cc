@@ -164,6 +164,7 @@ std::string CheckLaunch(const Program& program, const LaunchConfig& config) {
   if (together > Cluster::kMostBlocks || (info.max_cluster != 0 && together > info.max_cluster)) {
     return "clusters of " + std::to_string(together) + " blocks are too large";
   }
+  if (together > 1 && info.blocks_are_clusters) return "a kernel whose launches count clusters does not run here";
   if (info.required_cluster[0] != 0 && info.required_cluster != cluster) return "the kernel requires other clusters";
   const uint64_t shared = uint64_t{info.static_shared_bytes} + config.dynamic_shared_bytes;
   if (shared > config.device.max_shared_bytes) return std::to_string(shared) + " bytes of shared memory are too many";

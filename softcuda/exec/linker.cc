@@ -307,6 +307,7 @@ class Linker : public SymbolScope {
       }
       info.required_cluster = function.required_cluster;
       info.explicit_cluster = function.explicit_cluster;
+      info.blocks_are_clusters = function.blocks_are_clusters;
       info.max_cluster = function.max_cluster;
       info.min_blocks = function.min_blocks;
       info.static_shared_bytes = image.shared_bytes + code.static_shared;

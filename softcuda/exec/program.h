@@ -35,6 +35,7 @@ struct KernelInfo {
   std::array<uint32_t, 3> max_block{};         ///< .maxntid; zeros when free.
   std::array<uint32_t, 3> required_cluster{};  ///< .reqnctapercluster; zeros when free.
   bool explicit_cluster = false;               ///< .explicitcluster: every launch must have a size of clusters.
+  bool blocks_are_clusters = false;            ///< .blocksareclusters: launches count clusters.
   uint32_t max_cluster = 0;                    ///< .maxclusterrank; 0 when free.
   uint32_t min_blocks = 0;                     ///< .minnctapersm
   uint32_t static_shared_bytes = 0;

@@ -492,7 +492,9 @@ void Parser::PerformanceDirectives(Function* function) {
       function->max_cluster = SmallNumber("a number");
     } else if (word == ".abi_preserve" || word == ".abi_preserve_control" || word == ".maxnctapersm") {
       triple();
-    } else if (word != ".blocksareclusters") {  // With clusters of one block a grid of clusters is one of blocks.
+    } else if (word == ".blocksareclusters") {
+      function->blocks_are_clusters = true;
+    } else {
       Fail("unknown directive '" + std::string(word.substr(0, 40)) + "' of a function");
     }
   }

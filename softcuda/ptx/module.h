@@ -136,6 +136,7 @@ struct Function {
   std::array<uint32_t, 3> required_threads{};  ///< .reqntid
   std::array<uint32_t, 3> required_cluster{};  ///< .reqnctapercluster: blocks of a cluster; zeros when absent.
   bool explicit_cluster = false;               ///< .explicitcluster: every launch must have a size of clusters.
+  bool blocks_are_clusters = false;            ///< .blocksareclusters: launches count clusters.
   uint32_t max_cluster = 0;                    ///< .maxclusterrank: most blocks of a cluster; 0 when absent.
   uint32_t min_blocks = 0;                     ///< .minnctapersm
   uint32_t max_registers = 0;                  ///< .maxnreg

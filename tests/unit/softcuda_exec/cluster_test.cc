@@ -95,7 +95,9 @@ TEST(Cluster, SizesAreChecked) {
   ASSERT_EQ(load(&device, ".reqnctapercluster 1"), "");
   EXPECT_FALSE(device.program().kernels()[0].explicit_cluster);
   EXPECT_EQ(run(&device, {2, 1, 1}, {1, 1, 1}).kind, Fault::Kind::kNone);
-  ASSERT_EQ(load(&device, ".maxclusterrank 4 .blocksareclusters"), "");
+  ASSERT_EQ(load(&device, ".reqnctapercluster 2 .blocksareclusters"), "");
+  EXPECT_THAT(run(&device, {2, 1, 1}, {2, 1, 1}).message, HasSubstr("count clusters"));
+  ASSERT_EQ(load(&device, ".maxclusterrank 4"), "");
   EXPECT_EQ(run(&device, {8, 2, 1}, {2, 2, 1}).kind, Fault::Kind::kNone);
   EXPECT_THAT(run(&device, {8, 1, 1}, {8, 1, 1}).message, HasSubstr("too large"));
   ASSERT_EQ(load(&device, ""), "");
