@@ -26,7 +26,8 @@ std::optional<uint32_t> Fitness(const OfferedImage& image, const DeviceTarget& d
   const bool same_family = image.sm / 10 == device.sm / 10;
   if ((cubin || family) && !same_family) return std::nullopt;
   // Of two for the same architecture a GPU's driver takes the one made for it: the other may be an empty stand-in for
-  // older compilers (CUTLASS). The software device takes that for any device, which avoids a GPU's special instructions.
+  // older compilers (CUTLASS). The software device takes that for any device, which avoids a GPU's special
+  // instructions.
   const uint32_t made_for_it = exact ? 2 : family ? 1 : 0;
   return form + 4 * image.sm + (device.runs_cubins ? made_for_it : 2 - made_for_it);
 }
