@@ -12,7 +12,6 @@
 #include <cstdint>
 #include <cstdlib>
 #include <fstream>
-#include <iterator>
 #include <mutex>
 #include <numeric>
 #include <sstream>
@@ -453,36 +452,6 @@ TEST_F(CudaFeatures, TenThousandLaunchesAllHappen) {
   HAWSER_CU(cuStreamSynchronize(stream_));
   HAWSER_CU(cuMemcpyDtoH(result_.data(), memory_, 4));
   EXPECT_EQ(result_[0], 10000u);
-}
-
-TEST_F(CudaFeatures, OptionsThatAreDeprecatedChangeNothing) {
-  CUjit_option options[] = {CU_JIT_NEW_SM3X_OPT,
-                            CU_JIT_FAST_COMPILE,
-                            CU_JIT_LTO,
-                            CU_JIT_FTZ,
-                            CU_JIT_PREC_DIV,
-                            CU_JIT_PREC_SQRT,
-                            CU_JIT_FMA,
-                            CU_JIT_REFERENCED_KERNEL_NAMES,
-                            CU_JIT_REFERENCED_KERNEL_COUNT,
-                            CU_JIT_REFERENCED_VARIABLE_NAMES,
-                            CU_JIT_REFERENCED_VARIABLE_COUNT,
-                            CU_JIT_OPTIMIZE_UNUSED_DEVICE_VARIABLES,
-                            CU_JIT_SPLIT_COMPILE,
-                            CU_JIT_GLOBAL_SYMBOL_NAMES,
-                            CU_JIT_GLOBAL_SYMBOL_ADDRESSES,
-                            CU_JIT_GLOBAL_SYMBOL_COUNT};
-  void* values[std::size(options)] = {};
-  CUmodule module = nullptr;
-  HAWSER_CU(cuModuleLoadDataEx(&module, Kernels(), std::size(options), options, values));
-  CUfunction add = nullptr;
-  HAWSER_CU(cuModuleGetFunction(&add, module, "add"));
-  HAWSER_CU(cuModuleUnload(module));
-  CUlinkState linker = nullptr;
-  HAWSER_CU(cuLinkCreate(std::size(options), options, values, &linker));
-  HAWSER_CU(cuLinkDestroy(linker));
-  options[0] = CU_JIT_NUM_OPTIONS;
-  EXPECT_EQ(cuModuleLoadDataEx(&module, Kernels(), 1, options, values), CUDA_ERROR_INVALID_VALUE);
 }
 
 TEST_F(CudaFeatures, TheLinkersResultCanBeLoaded) {

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Libraries and their code in contexts (CUDA driver API, "Library Management").
+// Libraries and their code in contexts (CUDA driver API, "Library Management"), and options of their compiler.
 #include <cuda.h>
 
 #include <cstdint>
+#include <iterator>
 
 #include "tests/integration/cuda_fixture.h"
 
@@ -142,6 +143,36 @@ TEST_F(CudaLibrary, ThereAreNoUnifiedFunctions) {
   EXPECT_EQ(cuLibraryGetUnifiedFunction(&function, library_, "add"), CUDA_ERROR_NOT_FOUND);
   EXPECT_EQ(cuLibraryGetUnifiedFunction(nullptr, library_, "add"), CUDA_ERROR_INVALID_VALUE);
   EXPECT_EQ(cuLibraryGetUnifiedFunction(&function, nullptr, "add"), CUDA_ERROR_INVALID_HANDLE);
+}
+
+TEST_F(CudaLibrary, OptionsThatAreDeprecatedChangeNothing) {
+  CUjit_option options[] = {CU_JIT_NEW_SM3X_OPT,
+                            CU_JIT_FAST_COMPILE,
+                            CU_JIT_LTO,
+                            CU_JIT_FTZ,
+                            CU_JIT_PREC_DIV,
+                            CU_JIT_PREC_SQRT,
+                            CU_JIT_FMA,
+                            CU_JIT_REFERENCED_KERNEL_NAMES,
+                            CU_JIT_REFERENCED_KERNEL_COUNT,
+                            CU_JIT_REFERENCED_VARIABLE_NAMES,
+                            CU_JIT_REFERENCED_VARIABLE_COUNT,
+                            CU_JIT_OPTIMIZE_UNUSED_DEVICE_VARIABLES,
+                            CU_JIT_SPLIT_COMPILE,
+                            CU_JIT_GLOBAL_SYMBOL_NAMES,
+                            CU_JIT_GLOBAL_SYMBOL_ADDRESSES,
+                            CU_JIT_GLOBAL_SYMBOL_COUNT};
+  void* values[std::size(options)] = {};
+  CUmodule module = nullptr;
+  HAWSER_CU(cuModuleLoadDataEx(&module, Kernels(), std::size(options), options, values));
+  CUfunction add = nullptr;
+  HAWSER_CU(cuModuleGetFunction(&add, module, "add"));
+  HAWSER_CU(cuModuleUnload(module));
+  CUlinkState linker = nullptr;
+  HAWSER_CU(cuLinkCreate(std::size(options), options, values, &linker));
+  HAWSER_CU(cuLinkDestroy(linker));
+  options[0] = CU_JIT_NUM_OPTIONS;
+  EXPECT_EQ(cuModuleLoadDataEx(&module, Kernels(), 1, options, values), CUDA_ERROR_INVALID_VALUE);
 }
 
 }  // namespace

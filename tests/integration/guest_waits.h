@@ -39,11 +39,12 @@ inline long WaitsOf(const std::string& test, int rounds, std::vector<std::pair<s
   return std::strtol(text.c_str() + found + name.size(), nullptr, 10);
 }
 
-/// What `rounds` rounds cost once everything has been used: a longer run's waits without a shorter one's. -1: see
-/// WaitsOf().
+/// What `rounds` rounds cost once everything has been used, by an earlier process too: a longer run's waits without a
+/// shorter one's. -1: see WaitsOf().
 inline long WaitsOfRounds(const std::string& test, int rounds,
                           const std::vector<std::pair<std::string, std::string>>& environment = {}) {
   constexpr int kFirst = 2;
+  if (WaitsOf(test, kFirst, environment) < 0) return -1;  // From now on the server has the program's modules.
   const long first = WaitsOf(test, kFirst, environment);
   const long all = WaitsOf(test, kFirst + rounds, environment);
   return first < 0 || all < first ? -1 : all - first;
