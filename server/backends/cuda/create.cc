@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "server/backends/cuda/create.h"
 
+#include <stdlib.h>
 #include <unistd.h>
 
 #include <filesystem>
@@ -11,6 +12,7 @@
 
 #include "server/backends/cuda/backend.h"
 #include "server/backends/cuda/driver_choice.h"
+#include "server/backends/cuda/image_store.h"
 
 namespace hawser::server::cuda_backend {
 
@@ -20,6 +22,12 @@ using wire::Status;
 Result<ChosenBackend> Create(const WorkerSettings& settings, SessionLog* log) {
   std::error_code error;
   const std::filesystem::path self = std::filesystem::read_symlink("/proc/self/exe", error);
+  // What NVIDIA's compiler makes of PTX is kept beside the images of its tenant; without that all tenants share what is
+  // in the server's home, or nobody has any.
+  if (!settings.cuda_cache.empty()) {
+    const std::string kept = settings.cuda_cache + "/" + ImageStore::FolderName(settings.tenant) + "/compiled";
+    ::setenv("CUDA_CACHE_PATH", kept.c_str(), /*overwrite=*/0);
+  }
   const AddressRanges before = AddressRanges::Reserved();
   Result<ChosenDriver> chosen = ChooseDriver(settings, SoftDriverPlaces(self.parent_path().string()), LoadDriver);
   if (!chosen.ok()) {
