@@ -2,6 +2,7 @@
 #include "scheduler/core/policy_host.h"
 
 #include <algorithm>
+#include <bit>
 #include <cstring>
 #include <ctime>
 #include <utility>
@@ -15,8 +16,8 @@ using hawser::wire::Status;
 namespace hawser::scheduler {
 namespace {
 
-/// Nobody may ask to be asked again sooner: time must pass between.
-constexpr uint64_t kShortestWaitNs = 1000;
+/// `fair` is not expected to fail. If it does it does so at each decision, and is told of no more often than this.
+constexpr uint64_t kBetweenFailuresNs = 10'000'000'000;
 
 uint64_t Clock(clockid_t id) {
   timespec time{};
@@ -40,6 +41,11 @@ std::string Quoted(const std::string& text) {
   return out + "\"";
 }
 
+uint64_t Times(uint64_t a, uint64_t b) {
+  uint64_t product = 0;
+  return __builtin_mul_overflow(a, b, &product) ? UINT64_MAX : product;
+}
+
 hawser_tenant_cfg ToConfig(const Tenant& tenant) {
   hawser_tenant_cfg config{};
   config.size = sizeof(config);
@@ -52,25 +58,20 @@ hawser_tenant_cfg ToConfig(const Tenant& tenant) {
   return config;
 }
 
-/// The one place where deadlines come from. A worker may claim any arrival.
-uint64_t DeadlineOf(const Tenant& tenant) {
-  const uint64_t arrival = tenant.facts.oldest_arrival_ns;
-  const uint64_t slo = tenant.config.slo_ns;
-  if (arrival == 0 || slo == 0) return 0;
-  return arrival > UINT64_MAX - slo ? UINT64_MAX : arrival + slo;
-}
-
 }  // namespace
 
 /// Measures one callback.
 class PolicyHost::Call {
  public:
-  Call(PolicyHost& host, uint64_t now_ns) : host_(host) {
+  Call(PolicyHost& host, uint64_t now_ns) : Call(host, now_ns, host.run_.get()) {}
+  /// `run`: where the policy runs that is called; null: here.
+  Call(PolicyHost& host, uint64_t now_ns, const PolicyRun* run) : host_(host), run_(run) {
     host_.now_ns_ = std::max(host_.now_ns_, now_ns);
     if (host_.options_.callback_cpu_ns != 0) cpu_ = Cpu();
     if (host_.options_.callback_wall_ns != 0) wall_ = Clock(CLOCK_MONOTONIC);
   }
   ~Call() {
+    host_.last_elsewhere_ = run_ != nullptr;
     host_.last_cpu_ns_ = host_.options_.callback_cpu_ns != 0 ? Cpu() - cpu_ : 0;
     host_.last_wall_ns_ = host_.options_.callback_wall_ns != 0 ? Clock(CLOCK_MONOTONIC) - wall_ : 0;
   }
@@ -78,9 +79,10 @@ class PolicyHost::Call {
   Call& operator=(const Call&) = delete;
 
  private:
-  uint64_t Cpu() const { return host_.run_ != nullptr ? host_.run_->cpu_ns() : Clock(CLOCK_THREAD_CPUTIME_ID); }
+  uint64_t Cpu() const { return run_ != nullptr ? run_->cpu_ns() : Clock(CLOCK_THREAD_CPUTIME_ID); }
 
   PolicyHost& host_;
+  const PolicyRun* const run_;
   uint64_t cpu_ = 0, wall_ = 0;
 };
 
@@ -105,7 +107,7 @@ PolicyHost::~PolicyHost() { Stop(); }
 
 void PolicyHost::Stop() {
   if (!library_) return;
-  if (policy_.fini != nullptr) policy_.fini(state_);
+  if (policy_.fini != nullptr) policy_.fini(state_);  // Nobody is there any more to hear how long it took.
   state_ = nullptr;
   run_.reset();
   library_.reset();
@@ -124,7 +126,12 @@ Status PolicyHost::Use(const PolicyLibrary& library, uint64_t now_ns) {
   // So is its timer, and what the new one asks for in init() is not lost.
   const uint64_t old_timer_ns = std::exchange(timer_ns_, UINT64_MAX);
   void* state = begun->state;
-  const int result = policy.init != nullptr ? policy.init(&host_, &state) : 0;
+  int result = 0;
+  {
+    Call call(*this, now_ns, begun->run.get());
+    if (policy.init != nullptr) result = policy.init(&host_, &state);
+  }
+  Mention(policy.name, "init");
   if (result != 0) {
     for (size_t i = 0; i < old_memory.size(); ++i) tenants_.all()[i]->private_memory = std::move(old_memory[i]);
     timer_ns_ = old_timer_ns;
@@ -135,7 +142,11 @@ Status PolicyHost::Use(const PolicyLibrary& library, uint64_t now_ns) {
   const uint64_t new_timer_ns = timer_ns_;
   if (library_ && policy_.fini != nullptr) {
     for (size_t i = 0; i < old_memory.size(); ++i) std::swap(tenants_.all()[i]->private_memory, old_memory[i]);
-    policy_.fini(state_);
+    {
+      Call call(*this, now_ns, run_.get());
+      policy_.fini(state_);
+    }
+    Mention(name_, "fini");
     for (size_t i = 0; i < old_memory.size(); ++i) std::swap(tenants_.all()[i]->private_memory, old_memory[i]);
   }
   policy_ = policy;
@@ -149,36 +160,49 @@ Status PolicyHost::Use(const PolicyLibrary& library, uint64_t now_ns) {
   idle_since_ns_ = UINT64_MAX;
   slow_in_a_row_.clear();
   Emit(PolicyEvent::Kind::kLoaded, "policy " + name_ + " is in charge");
+  const uint64_t before = ejections_;
   for (const auto& tenant : tenants_.all()) {
     tenant->waits_since_ns = now_ns_;
     tenant->served_others = 0;
-    if (!Tell(*tenant)) {
-      const std::string reason = RunFailed() ? run_->failure() : "tenant_add() failed";
+    if (Tell(*tenant, now_ns)) continue;
+    std::string reason = "tenant_add() failed";
+    if (ejections_ == before) {
+      if (RunFailed()) reason = run_->failure();
       Eject(reason);
-      return Status(Code::kRefused, "policy " + library.name() + ": " + reason + "; fair took its place");
+    } else {
+      reason = "tenant_add() or runnable() was slow";
     }
+    return Status(Code::kRefused, "policy " + library.name() + ": " + reason + "; fair took its place");
   }
   return Status::Ok();
 }
 
-bool PolicyHost::Tell(Tenant& tenant) {
+/// False: it cannot go on, or was ejected already.
+bool PolicyHost::Tell(Tenant& tenant, uint64_t now_ns) {
   if (policy_.tenant_add != nullptr) {
     const hawser_tenant_cfg config = ToConfig(tenant);
-    if (policy_.tenant_add(state_, &tenant, &config) != 0) return false;
+    int result = 0;
+    {
+      Call call(*this, now_ns, run_.get());
+      result = policy_.tenant_add(state_, &tenant, &config);
+    }
+    if (result != 0) return false;
+    if (!InTime("tenant_add")) return false;
   }
-  if (tenant.wants() && policy_.runnable != nullptr) policy_.runnable(state_, &tenant);
+  if (tenant.wants() && policy_.runnable != nullptr) {
+    {
+      Call call(*this, now_ns, run_.get());
+      policy_.runnable(state_, &tenant);
+    }
+    if (!InTime("runnable")) return false;
+  }
   return true;
 }
 
 void PolicyHost::Added(Tenant& tenant, uint64_t now_ns) {
   tenant.private_memory.assign(policy_.priv_size, std::byte{0});
-  bool good = false;
-  {
-    Call call(*this, now_ns);
-    good = Tell(tenant);
-  }
-  if (!good) return Eject("tenant_add() failed for tenant " + tenant.config.name);
-  (void)InTime("tenant_add");
+  const uint64_t before = ejections_;
+  if (!Tell(tenant, now_ns) && ejections_ == before) Eject("tenant_add() failed for tenant " + tenant.config.name);
 }
 
 void PolicyHost::Removed(Tenant& tenant, uint64_t now_ns) {
@@ -363,14 +387,30 @@ Choice PolicyHost::Bounded(const hawser_decision& decision) {
       decision.inflight_cap_ns != 0 ? decision.inflight_cap_ns : std::min(choice.slice_ns, options_.default_cap_ns);
   choice.cap_ns = std::clamp<uint64_t>(cap, 1, options_.max_cap_ns);
   choice.unit_ns = decision.unit_ns != 0 ? decision.unit_ns : DefaultUnit(choice.slice_ns);
+  if (choice.unit_ns < options_.min_unit_ns) {
+    choice.unit_ns = options_.min_unit_ns;
+    ++short_units_;
+  }
   choice.linger_ns = std::min(decision.linger_ns, options_.max_wait_ns);
   choice.never_open = (decision.flags & HAWSER_DECISION_NEVER_OPEN) != 0 || choice.who->limit.limited();
   return choice;
 }
 
-void PolicyHost::GuardStarvation(const Tenant& chosen) {
+uint64_t PolicyHost::Weights() const {
   uint64_t weights = 0;
   for (const auto& tenant : tenants_.all()) weights += tenant->config.weight;
+  return weights;
+}
+
+uint64_t PolicyHost::DebtNs(const Tenant& tenant, uint64_t weights) const {
+  // It is fair to let wait who had a long grant for a small weight: until the others have had theirs, twice.
+  const uint64_t turns = weights / tenant.config.weight + 1;
+  return std::max(Times(options_.starvation_ns, std::max<uint64_t>(1, turns / 100)),
+                  Times(2 * turns, tenant.longest_charge_ns));
+}
+
+void PolicyHost::GuardStarvation(const Tenant& chosen) {
+  const uint64_t weights = Weights();
   const Tenant* starved = nullptr;
   uint64_t starved_ns = 0;
   for (const auto& tenant : tenants_.all()) {
@@ -382,11 +422,7 @@ void PolicyHost::GuardStarvation(const Tenant& chosen) {
     const uint64_t waited = now_ns_ - std::max(tenant->waits_since_ns, tenant->since_ns);
     // A kernel of seconds is not the policy's fault: others must have had two turns each meanwhile.
     const bool passed_over = ++tenant->served_others > 2 * tenants_.all().size();
-    // And it is fair to let wait who had a long grant for a small weight: until the others have had theirs, twice.
-    const uint64_t turns = weights / tenant->config.weight + 1;
-    const uint64_t patience =
-        std::max(options_.starvation_ns * std::max<uint64_t>(1, turns / 100), 2 * turns * tenant->longest_charge_ns);
-    if (options_.starvation_ns == 0 || !passed_over || waited <= patience) continue;
+    if (options_.starvation_ns == 0 || !passed_over || waited <= DebtNs(*tenant, weights)) continue;
     starved = tenant.get();
     starved_ns = waited;
   }
@@ -396,26 +432,43 @@ void PolicyHost::GuardStarvation(const Tenant& chosen) {
   }
 }
 
+std::string PolicyHost::Slowness(const char* callback) const {
+  // In another process a callback pays for being woken too, with cold caches, and on a busy machine for more than that.
+  constexpr uint64_t kElsewhere = 10;
+  const uint64_t most_cpu_ns = options_.callback_cpu_ns * (last_elsewhere_ ? kElsewhere : 1);
+  const bool slow_cpu = most_cpu_ns != 0 && last_cpu_ns_ > most_cpu_ns;
+  const bool slow_wall = options_.callback_wall_ns != 0 && last_wall_ns_ > options_.callback_wall_ns;
+  if (!slow_cpu && !slow_wall) return "";
+  return std::string(callback) + "() took " +
+         (slow_cpu ? Milliseconds(last_cpu_ns_) + " of processor time" : Milliseconds(last_wall_ns_));
+}
+
+void PolicyHost::Mention(const std::string& policy, const char* callback) {
+  if (options_.callback_wall_ns == 0 || last_wall_ns_ <= options_.callback_wall_ns || !events_) return;
+  events_({.kind = PolicyEvent::Kind::kSlow,
+           .at_ns = now_ns_,
+           .policy = policy,
+           .text = "policy " + policy + " is slow: " + callback + "() took " + Milliseconds(last_wall_ns_) +
+                   ", and the scheduler waits for it"});
+}
+
 bool PolicyHost::InTime(const char* callback) {
   if (RunFailed()) {
     Eject(run_->failure());
     return false;
   }
-  // In another process a callback pays for being woken too, with cold caches, and on a busy machine for more than that.
-  constexpr uint64_t kElsewhere = 10;
-  const uint64_t most_cpu_ns = options_.callback_cpu_ns * (run_ != nullptr ? kElsewhere : 1);
-  const bool slow_cpu = most_cpu_ns != 0 && last_cpu_ns_ > most_cpu_ns;
-  const bool slow_wall = options_.callback_wall_ns != 0 && last_wall_ns_ > options_.callback_wall_ns;
-  if (!slow_cpu && !slow_wall) {
+  const std::string text = Slowness(callback);
+  if (text.empty()) {
     if (!slow_in_a_row_.empty()) slow_in_a_row_.erase(callback);
     return true;
   }
-  const std::string text = std::string(callback) + "() took " +
-                           (slow_cpu ? Milliseconds(last_cpu_ns_) + " of processor time" : Milliseconds(last_wall_ns_));
-  const int times = ++slow_in_a_row_[callback];
+  const uint64_t times = ++slow_in_a_row_[callback];
   if (times < options_.slow_callbacks || is_fallback_) {
-    // Once is the machine's doing as often as the policy's.
-    if (times > 1) Emit(PolicyEvent::Kind::kSlow, "policy " + name_ + " is slow: " + text);
+    // Once is the machine's doing as often as the policy's; and who stays in charge all the same is told of less and
+    // less often.
+    if (times > 1 && std::has_single_bit(times)) {
+      Emit(PolicyEvent::Kind::kSlow, "policy " + name_ + " is slow: " + text);
+    }
     return true;
   }
   Eject("was slow " + std::to_string(times) + " times in a row; the last: " + text);
@@ -427,11 +480,20 @@ void PolicyHost::Eject(const std::string& reason) {
   // A callback that could not be called answers with an error; why it could not be called is the better reason.
   const std::string why = RunFailed() ? run_->failure() : reason;
   ++ejections_;
-  if (events_) {
+  bool tell = events_ != nullptr;
+  std::string often;
+  if (is_fallback_) {
+    ++fallback_failures_;
+    tell = tell && (fallback_failed_at_ns_ == 0 || now_ns_ - fallback_failed_at_ns_ >= kBetweenFailuresNs);
+    if (fallback_failures_ > 1) often = " (" + std::to_string(fallback_failures_) + " times by now)";
+  }
+  if (tell) {
+    if (is_fallback_) fallback_failed_at_ns_ = now_ns_;
     events_({.kind = PolicyEvent::Kind::kEjected,
              .at_ns = now_ns_,
              .policy = old,
-             .text = "policy " + old + " was ejected: " + why + "; fair takes over",
+             .text = "policy " + old + " was ejected: " + why + often + "; " +
+                     (is_fallback_ ? "who has waited longest is next" : "fair takes over"),
              .dump = Dump(),
              .reason = why});
   }
@@ -462,7 +524,12 @@ std::string PolicyHost::Dump() {
   std::string own = "null";
   if (policy_.dump != nullptr) {
     std::vector<char> text(65536);
-    const size_t length = policy_.dump(state_, text.data(), text.size());
+    size_t length = 0;
+    {
+      Call call(*this, now_ns_);
+      length = policy_.dump(state_, text.data(), text.size());
+    }
+    Mention(name_, "dump");
     if (length > 0 && length < text.size() && std::memchr(text.data(), 0, text.size()) != nullptr) own = text.data();
   }
   std::string json = "{\"policy\":";
@@ -490,76 +557,6 @@ std::string PolicyHost::Dump() {
 
 void PolicyHost::Emit(PolicyEvent::Kind kind, std::string text) {
   if (events_) events_({.kind = kind, .at_ns = now_ns_, .policy = name_, .text = std::move(text)});
-}
-
-uint64_t PolicyHost::HostNow(void* ctx) { return static_cast<PolicyHost*>(ctx)->now_ns_; }
-
-void PolicyHost::HostView(void* ctx, const hawser_tenant* handle, hawser_tenant_view* view) {
-  auto* self = static_cast<PolicyHost*>(ctx);
-  const Tenant* tenant = self->tenants_.Find(handle);
-  hawser_tenant_view full{};
-  if (tenant != nullptr) {
-    full.state = tenant->held ? uint32_t{HAWSER_TENANT_IDLE} : tenant->state;
-    full.id = tenant->id;
-    full.weight = tenant->config.weight;
-    full.priority = tenant->config.priority;
-    full.used_ns = tenant->facts.used_ns;
-    full.window_used_ns = tenant->window.Sum(self->now_ns_);
-    full.pending_ns = tenant->facts.pending_ns;
-    full.pending_count = tenant->facts.pending_count;
-    full.inflight_ns = tenant->facts.inflight_ns;
-    full.oldest_arrival_ns = tenant->facts.oldest_arrival_ns;
-    full.runnable_since_ns = tenant->wants() ? tenant->since_ns : 0;
-    full.idle_since_ns = tenant->wants() ? 0 : tenant->since_ns;
-    full.last_served_ns = tenant->last_served_ns;
-    full.unit_ns = tenant->facts.unit_ns;
-    full.last_unit_ns = tenant->facts.last_unit_ns;
-    full.deadline_ns = DeadlineOf(*tenant);
-    full.mem_resident = tenant->facts.mem_resident;
-    full.mem_total = tenant->facts.mem_total;
-  }
-  const uint32_t size = view->size;
-  if (size < sizeof(size)) return;
-  if (size > sizeof(full)) std::memset(reinterpret_cast<char*>(view) + sizeof(full), 0, size - sizeof(full));
-  full.size = size;
-  std::memcpy(static_cast<void*>(view), &full, std::min<size_t>(size, sizeof(full)));
-}
-
-void* PolicyHost::HostPrivate(void* ctx, hawser_tenant* handle) {
-  Tenant* tenant = static_cast<PolicyHost*>(ctx)->tenants_.Find(handle);
-  return tenant != nullptr && !tenant->private_memory.empty() ? tenant->private_memory.data() : nullptr;
-}
-
-hawser_tenant* PolicyHost::HostNextTenant(void* ctx, hawser_tenant* previous) {
-  return static_cast<PolicyHost*>(ctx)->tenants_.Next(previous, false);
-}
-
-hawser_tenant* PolicyHost::HostNextRunnable(void* ctx, hawser_tenant* previous) {
-  return static_cast<PolicyHost*>(ctx)->tenants_.Next(previous, true);
-}
-
-void PolicyHost::HostRevoke(void* ctx, hawser_tenant* tenant) { static_cast<PolicyHost*>(ctx)->revoked_ = tenant; }
-
-void PolicyHost::HostTimer(void* ctx, uint64_t at_ns) {
-  auto* self = static_cast<PolicyHost*>(ctx);
-  const uint64_t earliest = std::max(self->now_ns_ + kShortestWaitNs, self->next_timer_ns_);
-  if (at_ns < self->next_timer_ns_ && earliest == self->next_timer_ns_) ++self->hurried_timers_;
-  self->timer_ns_ = std::max(at_ns, earliest);
-}
-
-const char* PolicyHost::HostSetting(void* ctx, const char* key) {
-  auto* self = static_cast<PolicyHost*>(ctx);
-  if (key == nullptr) return nullptr;
-  constexpr size_t kMostAsked = 1000;  // Whatever a policy makes up.
-  if (self->asked_settings_.size() < kMostAsked) self->asked_settings_.insert(key);
-  const auto& settings = self->options_.settings;
-  const auto found = settings.find(key);
-  return found != settings.end() ? found->second.c_str() : nullptr;
-}
-
-void PolicyHost::HostLog(void* ctx, int level, const char* text) {
-  auto* self = static_cast<PolicyHost*>(ctx);
-  if (level <= HAWSER_LOG_INFO && text != nullptr) self->Emit(PolicyEvent::Kind::kLog, text);
 }
 
 }  // namespace hawser::scheduler

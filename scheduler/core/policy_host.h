@@ -14,6 +14,7 @@
 #include <optional>
 #include <set>
 #include <string>
+#include <vector>
 
 #include "scheduler/core/policy_library.h"
 #include "scheduler/core/tenant.h"
@@ -29,6 +30,8 @@ struct PolicyEvent {
   std::string text = {};    ///< What happened, for people.
   std::string dump = {};    ///< kEjected: JSON, the policy's state and the tenants' as they were.
   TenantId tenant = 0;      ///< kRunaway.
+  /// kRunaway: the workers that keep the device, as it was found out (BasicArbiter's doors).
+  std::vector<uint64_t> doors = {};
   std::string reason = {};  ///< kEjected: what rule it broke.
 };
 using EventFunction = std::function<void(const PolicyEvent&)>;
@@ -39,6 +42,7 @@ struct PolicyHostOptions {
   uint64_t min_slice_ns = 0;            ///< Shorter slices are lengthened to this.
   uint64_t max_slice_ns = 100'000'000;  ///< Longer ones are cut.
   uint64_t default_unit_ns = 500'000;
+  uint64_t min_unit_ns = 10'000;  ///< Shorter pieces are lengthened to this: to launch one takes about as long.
   /// At least a little more than the slice, so that a piece fills it also when it was rounded down to whole
   /// work-groups.
   bool default_unit_fills = false;
@@ -50,7 +54,7 @@ struct PolicyHostOptions {
   uint64_t starvation_ns = 1'000'000'000;  ///< 0: no guard. Longer for who has little weight, or had a long grant.
   uint64_t callback_cpu_ns = 200'000;      ///< Processor time of a callback; 0: not measured.
   uint64_t callback_wall_ns = 50'000'000;  ///< Passed time of a callback, which counts sleeping; 0: not measured.
-  int slow_callbacks = 3;                  ///< So many of one kind in a row end a policy.
+  uint64_t slow_callbacks = 3;             ///< So many of one kind in a row end a policy.
 };
 
 /// What to do now.
@@ -95,8 +99,13 @@ class PolicyHost {
   uint64_t timer_ns() const { return timer_ns_; }  ///< UINT64_MAX: none.
   /// Timers that policies wanted sooner after on_timer() than they get them.
   uint64_t hurried_timers() const { return hurried_timers_; }
+  /// Decisions whose units were shorter than a piece may be.
+  uint64_t short_units() const { return short_units_; }
   /// Whom the policy wanted to lose the device during the last calls; null: nobody. Forgets it.
   Tenant* TakeRevoked();
+
+  /// For so long it is fair to let wait who has work: longer for who has little weight, or has had a long grant.
+  uint64_t DebtNs(const Tenant& tenant) const { return DebtNs(tenant, Weights()); }
 
   /// How much at least a tenant must be allowed before it is worth a grant.
   uint64_t quantum_ns() const { return options_.default_slice_ns; }
@@ -112,8 +121,13 @@ class PolicyHost {
     return std::max(options_.default_unit_ns, options_.default_unit_fills ? slice_ns + slice_ns / 8 : 0);
   }
 
+  uint64_t Weights() const;
+  uint64_t DebtNs(const Tenant& tenant, uint64_t weights) const;
+
+  /// Nobody may ask to be asked again sooner: time must pass between.
+  static constexpr uint64_t kShortestWaitNs = 1000;
+
   class Call;
-  struct Running;
 
   static uint64_t HostNow(void* ctx);
   static void HostView(void* ctx, const hawser_tenant* tenant, hawser_tenant_view* view);
@@ -126,7 +140,11 @@ class PolicyHost {
   static void HostLog(void* ctx, int level, const char* text);
 
   void Stop();
-  bool Tell(Tenant& tenant);
+  bool Tell(Tenant& tenant, uint64_t now_ns);
+  /// As InTime(), for what is called once and may take its time: an operator hears of it.
+  void Mention(const std::string& policy, const char* callback);
+  /// What there is to say of the last callback's time; empty: nothing.
+  std::string Slowness(const char* callback) const;
   /// The policy has failed. Puts `fair` in its place.
   void Eject(const std::string& reason);
   /// Whether where it runs it can go on no longer.
@@ -153,11 +171,15 @@ class PolicyHost {
   uint64_t timer_ns_ = UINT64_MAX;
   uint64_t next_timer_ns_ = 0;  ///< Not before; each on_timer() wakes the scheduler's thread.
   uint64_t hurried_timers_ = 0;
+  uint64_t short_units_ = 0;
   const hawser_tenant* revoked_ = nullptr;
   uint64_t idle_since_ns_ = UINT64_MAX;  ///< Since when the policy has kept the device idle.
   uint64_t last_cpu_ns_ = 0, last_wall_ns_ = 0;
-  std::map<std::string, int> slow_in_a_row_;  ///< By callback.
+  bool last_elsewhere_ = false;                    ///< The last callback was in another process.
+  std::map<std::string, uint64_t> slow_in_a_row_;  ///< By callback.
   uint64_t ejections_ = 0;
+  uint64_t fallback_failed_at_ns_ = 0;  ///< When that was told last; 0: never.
+  uint64_t fallback_failures_ = 0;
   std::set<std::string> asked_settings_;
 };
 

@@ -7,6 +7,15 @@
 using hawser::wire::Status;
 
 namespace hawser::scheduler {
+namespace {
+
+constexpr uint64_t kMostDebtNs = 600'000'000'000;
+
+/// A slice that its worker ended at once, without having used anything, costs so much: else it could have one after the
+/// other.
+constexpr uint64_t kInVainNs = 50'000;
+
+}  // namespace
 
 Scheduler::Scheduler(SchedulerOptions options, GrantSink& sink, EventFunction events)
     : options_(std::move(options)), sink_(sink), events_(events), host_(tenants_, options_.policy, std::move(events)) {}
@@ -22,6 +31,7 @@ TenantId Scheduler::Add(TenantConfig config, uint64_t now_ns) {
 }
 
 void Scheduler::Remove(TenantId id, uint64_t now_ns) {
+  PassTime(now_ns);
   Tenant* tenant = tenants_.Find(id);
   if (tenant == nullptr) return;
   if (tenant == holder_) EndGrant(now_ns);
@@ -34,12 +44,13 @@ void Scheduler::Remove(TenantId id, uint64_t now_ns) {
   host_.Removed(*tenant, now_ns);
   departed_used_ns_ += tenant->facts.used_ns;
   tenants_.Remove(id);
-  ObeyPolicy(now_ns);
+  ObeyPolicy();
   Dispatch(now_ns);
   Reckon(now_ns);
 }
 
 void Scheduler::Configure(TenantId id, TenantConfig config, uint64_t now_ns) {
+  PassTime(now_ns);
   Tenant* tenant = tenants_.Find(id);
   if (tenant == nullptr) return;
   config.weight = std::max(1u, config.weight);
@@ -47,29 +58,36 @@ void Scheduler::Configure(TenantId id, TenantConfig config, uint64_t now_ns) {
   tenant->limit.Set(tenant->config.max_share_ppm, now_ns);
   host_.Configured(*tenant, now_ns);
   if (tenant == holder_) {
-    if (tenant->limit.limited() && grant_.kind == Grant::Kind::kOpen) Revoke(now_ns);
+    if (tenant->limit.limited() && grant_.kind == Grant::Kind::kOpen) Revoke();
   } else {
     Hold(*tenant, now_ns);
     ReleaseHeld(now_ns);
   }
-  ObeyPolicy(now_ns);
+  ObeyPolicy();
   Reckon(now_ns);
 }
 
 void Scheduler::Facts(TenantId id, const WorkerFacts& facts, uint64_t now_ns) {
+  PassTime(now_ns);
   Tenant* tenant = tenants_.Find(id);
   if (tenant == nullptr) return;
-  if (facts.used_ns > tenant->facts.used_ns) {
-    tenant->window.Add(facts.used_ns - tenant->facts.used_ns, now_ns);
-    all_used_ns_ += facts.used_ns - tenant->facts.used_ns;
-    if (tenant == holder_) progress_at_ns_ = now_ns;
-  }
-  const uint64_t used = std::max(tenant->facts.used_ns, facts.used_ns);
+  const uint64_t before = tenant->facts.used_ns;
+  const uint64_t used = tenant->used.Believe(facts.used_ns, std::max(tenant->facts.tail_ns, facts.tail_ns));
   tenant->facts = facts;
-  tenant->facts.used_ns = used;
+  tenant->facts.used_ns = before;
+  if (used == 0) return;
+  tenant->kept.Used(used);
+  Used(*tenant, used, now_ns);
+}
+
+void Scheduler::Used(Tenant& tenant, uint64_t used_ns, uint64_t now_ns) {
+  tenant.facts.used_ns += used_ns;
+  tenant.window.Add(used_ns, now_ns);
+  all_used_ns_ += used_ns;
 }
 
 void Scheduler::Runnable(TenantId id, uint64_t now_ns) {
+  PassTime(now_ns);
   Tenant* tenant = tenants_.Find(id);
   if (tenant == nullptr || tenant->has_work) return;
   if (holder_ != nullptr && holder_ != tenant && !OthersHaveWork(*holder_)) ChargeAlone(now_ns);
@@ -79,9 +97,8 @@ void Scheduler::Runnable(TenantId id, uint64_t now_ns) {
     const uint64_t idle = now_ns - std::min(now_ns, lingers_since_ns_);
     linger_left_ns_ -= std::min(linger_left_ns_, OthersHaveWork(*tenant) ? idle : 0);
     lingers_since_ns_ = UINT64_MAX;
-    progress_at_ns_ = now_ns;
     host_.Runnable(*tenant, now_ns);
-    ObeyPolicy(now_ns);
+    ObeyPolicy();
     Reckon(now_ns);
     return;
   }
@@ -99,12 +116,12 @@ void Scheduler::Woken(Tenant& tenant, uint64_t now_ns) {
     Dispatch(now_ns);
   } else if (!draining_) {
     if (grant_.kind == Grant::Kind::kOpen || host_.Preempt(*holder_, tenant, now_ns)) {
-      Revoke(now_ns);
+      Revoke();
     } else {
       CheckLinger(now_ns);
     }
   }
-  ObeyPolicy(now_ns);
+  ObeyPolicy();
 }
 
 void Scheduler::Hold(Tenant& tenant, uint64_t now_ns) {
@@ -126,6 +143,7 @@ void Scheduler::ReleaseHeld(uint64_t now_ns) {
 }
 
 void Scheduler::Idle(TenantId id, uint64_t now_ns) {
+  PassTime(now_ns);
   Tenant* tenant = tenants_.Find(id);
   if (tenant == nullptr || !tenant->has_work) return;
   const bool wanted = tenant->wants();
@@ -139,21 +157,25 @@ void Scheduler::Idle(TenantId id, uint64_t now_ns) {
     lingers_since_ns_ = now_ns;
     CheckLinger(now_ns);
   }
-  ObeyPolicy(now_ns);
+  ObeyPolicy();
   Reckon(now_ns);
 }
 
 void Scheduler::Drained(TenantId id, uint64_t now_ns) {
+  PassTime(now_ns);
   Tenant* tenant = tenants_.Find(id);
   if (tenant == nullptr || tenant != holder_) return;
   EndGrant(now_ns);
-  ObeyPolicy(now_ns);
+  ObeyPolicy();
   Dispatch(now_ns);
   Reckon(now_ns);
 }
 
 void Scheduler::EndGrant(uint64_t now_ns) {
   Tenant& tenant = *holder_;
+  const bool in_vain = !draining_ && tenant.has_work && tenant.facts.used_ns == used_before_ns_;
+  const uint64_t more = tenant.used.Assess(in_vain ? kInVainNs : 0);
+  if (more != 0) Used(tenant, more, now_ns);
   system_.End(now_ns, all_used_ns_, TailNs());
   holder_ = nullptr;
   draining_ = false;
@@ -179,32 +201,58 @@ void Scheduler::ChargeAlone(uint64_t now_ns) {
   host_.Charged(*holder_, used, HAWSER_CHARGE_ALONE, now_ns);
 }
 
-void Scheduler::Excuse(uint64_t now_ns) {
-  progress_at_ns_ = now_ns;
-  runaway_told_ = false;
+void Scheduler::PassTime(uint64_t now_ns) {
+  const uint64_t passed = now_ns - std::min(now_ns, passed_at_ns_);
+  if (passed == 0) return;
+  passed_at_ns_ = now_ns;
+  for (const auto& tenant : tenants_.all()) {
+    if (tenant.get() != holder_ && !tenant->facts.tail) continue;
+    tenant->used.Pass(passed);
+    if (!Keeps(*tenant)) continue;
+    tenant->used.Keep(passed);
+    tenant->kept.Pass(passed);
+  }
+}
+
+bool Scheduler::Keeps(const Tenant& tenant) const {
+  if (&tenant != holder_) return tenant.facts.tail && OthersHaveWork(tenant);
+  if (!(tenant.has_work || draining_) || !OthersHaveWork(tenant)) return false;
+  // Something that was to end at once when the holder got its grant, and has not.
+  return std::none_of(tenants_.all().begin(), tenants_.all().end(),
+                      [&](const auto& other) { return other.get() != &tenant && other->facts.tail; });
+}
+
+void Scheduler::FindRunaways(uint64_t now_ns) {
+  if (options_.max_unit_ns == 0) return;
+  for (const auto& tenant : tenants_.all()) {
+    if (!Keeps(*tenant) || tenant->kept.LeftNs(options_.max_unit_ns) != 0) continue;
+    tenant->kept.Begin();
+    if (!events_) continue;
+    events_({.kind = PolicyEvent::Kind::kRunaway,
+             .at_ns = now_ns,
+             .policy = tenant->config.name,
+             .text = "tenant " + tenant->config.name + " has kept the device busy for longer than the limit of a piece",
+             .tenant = tenant->id});
+  }
 }
 
 void Scheduler::Advance(uint64_t now_ns) {
+  PassTime(now_ns);
   host_.Advance(now_ns);
-  ObeyPolicy(now_ns);
+  ObeyPolicy();
   ReleaseHeld(now_ns);
   if (holder_ != nullptr) {
     CheckLinger(now_ns);
-    const bool stuck = options_.max_unit_ns != 0 && !runaway_told_ && lingers_since_ns_ == UINT64_MAX &&
-                       now_ns >= progress_at_ns_ + options_.max_unit_ns && OthersHaveWork(*holder_);
-    if (stuck) {
-      runaway_told_ = true;
-      if (events_) {
-        events_(
-            {PolicyEvent::Kind::kRunaway, now_ns, holder_->config.name,
-             "tenant " + holder_->config.name + " has kept the device busy with one piece for longer than the limit",
-             "", holder_->id});
-      }
-    }
+    FindRunaways(now_ns);
   } else if (now_ns >= wait_until_ns_) {
     Dispatch(now_ns);
   }
   Reckon(now_ns);
+}
+
+uint64_t Scheduler::DebtNs(TenantId id) {
+  const Tenant* tenant = tenants_.Find(id);
+  return tenant != nullptr ? std::min(host_.DebtNs(*tenant), kMostDebtNs) : 0;
 }
 
 uint64_t Scheduler::next_wake_ns() const {
@@ -213,11 +261,12 @@ uint64_t Scheduler::next_wake_ns() const {
     if (tenant->held && tenant->has_work) wake = std::min(wake, tenant->limit.ReadyAt(host_.quantum_ns()));
   }
   if (holder_ == nullptr) return std::min(wake, wait_until_ns_);
-  if (draining_ || OthersHaveWork(*holder_)) {
-    if (!draining_ && lingers_since_ns_ != UINT64_MAX) wake = std::min(wake, lingers_since_ns_ + linger_left_ns_);
-    if (options_.max_unit_ns != 0 && !runaway_told_ && lingers_since_ns_ == UINT64_MAX) {
-      wake = std::min(wake, progress_at_ns_ + options_.max_unit_ns);
-    }
+  if (!draining_ && lingers_since_ns_ != UINT64_MAX && OthersHaveWork(*holder_)) {
+    wake = std::min(wake, lingers_since_ns_ + linger_left_ns_);
+  }
+  if (options_.max_unit_ns == 0) return wake;
+  for (const auto& tenant : tenants_.all()) {
+    if (Keeps(*tenant)) wake = std::min(wake, passed_at_ns_ + tenant->kept.LeftNs(options_.max_unit_ns));
   }
   return wake;
 }
@@ -252,8 +301,8 @@ void Scheduler::Give(const Choice& choice, uint64_t now_ns) {
   used_before_ns_ = holder_->facts.used_ns;
   linger_left_ns_ = choice.linger_ns;
   lingers_since_ns_ = UINT64_MAX;
-  progress_at_ns_ = now_ns;
-  runaway_told_ = false;
+  holder_->used.Begin(holder_->facts.tail);
+  holder_->kept.Begin();
   system_.Given(holder_->id, grant_.kind == Grant::Kind::kSlice);
   sink_.Give(holder_->id, grant_);
   if (OthersHaveWork(*holder_)) {
@@ -262,10 +311,8 @@ void Scheduler::Give(const Choice& choice, uint64_t now_ns) {
   }
 }
 
-void Scheduler::Revoke(uint64_t now_ns) {
+void Scheduler::Revoke() {
   if (holder_ == nullptr || draining_) return;
-  // Who was alone was not measured: how long it has finished nothing counts from here.
-  if (grant_.kind == Grant::Kind::kOpen) progress_at_ns_ = now_ns;
   draining_ = true;
   holder_->state = HAWSER_TENANT_DRAINING;
   sink_.Revoke(holder_->id);
@@ -273,12 +320,12 @@ void Scheduler::Revoke(uint64_t now_ns) {
 
 void Scheduler::CheckLinger(uint64_t now_ns) {
   if (holder_ == nullptr || draining_ || lingers_since_ns_ == UINT64_MAX || !OthersHaveWork(*holder_)) return;
-  if (now_ns >= lingers_since_ns_ + linger_left_ns_) Revoke(now_ns);
+  if (now_ns >= lingers_since_ns_ + linger_left_ns_) Revoke();
 }
 
-void Scheduler::ObeyPolicy(uint64_t now_ns) {
+void Scheduler::ObeyPolicy() {
   const Tenant* tenant = host_.TakeRevoked();
-  if (tenant != nullptr && tenant == holder_ && grant_.kind == Grant::Kind::kSlice) Revoke(now_ns);
+  if (tenant != nullptr && tenant == holder_ && grant_.kind == Grant::Kind::kSlice) Revoke();
 }
 
 void Scheduler::Reckon(uint64_t now_ns) {

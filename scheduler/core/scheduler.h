@@ -11,7 +11,9 @@
 //   a bound on what is in flight, so that a newcomer's first wait is bounded.
 // * A grant may stand idle for `linger` while others wait; without others, for as long as it likes.
 // * Who is above its maximum share is idle for the policy until it is below; it never gets an open grant.
-// * A device that makes no progress for `max_unit_ns` while others wait is reported; the server ends that worker.
+// * Who keeps the device from others for `max_unit_ns` and has not much to show for it (kept_time.h) is reported; the
+// server ends its workers. It is not the holder while something that another one let leave early has not ended.
+// * What a worker says that it used is believed within bounds (used_time.h).
 //
 // Threading: one thread. GrantSink's functions are called from within; they must not call back.
 #ifndef HAWSER_SCHEDULER_CORE_SCHEDULER_H_
@@ -73,11 +75,12 @@ class Scheduler {
   void Idle(TenantId id, uint64_t now_ns);      ///< Nothing waits, nothing is in flight.
   /// Whoever has the grant has stopped, because its slice is used or it was asked, and nothing is in flight.
   void Drained(TenantId id, uint64_t now_ns);
-  /// It was not the holder that kept the device: the time after which kRunaway is told of it begins anew.
-  void Excuse(uint64_t now_ns);
   /// Time has passed. Call it at next_wake_ns() at the latest.
   void Advance(uint64_t now_ns);
   uint64_t next_wake_ns() const;  ///< UINT64_MAX: only if something happens.
+
+  /// For how long what the tenant had may count against it.
+  uint64_t DebtNs(TenantId id);
 
   const TenantTable& tenants() const { return tenants_; }
   const Tenant* holder() const { return holder_; }
@@ -99,15 +102,21 @@ class Scheduler {
   }
   void Dispatch(uint64_t now_ns);
   void Give(const Choice& choice, uint64_t now_ns);
-  void Revoke(uint64_t now_ns);
+  void Revoke();
   /// At the end of whatever changes who has the device or work: what the time from now on is for.
   void Reckon(uint64_t now_ns);
+  /// At the beginning of whatever happens: what the time that has passed was for, as everything was until now.
+  void PassTime(uint64_t now_ns);
+  /// Whether it is this tenant that keeps the device from others.
+  bool Keeps(const Tenant& tenant) const;
+  void FindRunaways(uint64_t now_ns);
+  void Used(Tenant& tenant, uint64_t used_ns, uint64_t now_ns);
   uint64_t TailNs() const;
   void EndGrant(uint64_t now_ns);
   /// Charges what the holder of an open grant used while it was alone.
   void ChargeAlone(uint64_t now_ns);
   void CheckLinger(uint64_t now_ns);
-  void ObeyPolicy(uint64_t now_ns);
+  void ObeyPolicy();
   bool OthersHaveWork(const Tenant& tenant) const;
   bool IsAlone(const Tenant& tenant, uint64_t now_ns) const;
 
@@ -125,8 +134,7 @@ class Scheduler {
   uint64_t used_before_ns_ = 0;  ///< The holder's used_ns when it got its grant.
   uint64_t linger_left_ns_ = 0;
   uint64_t lingers_since_ns_ = UINT64_MAX;  ///< Since when the holder has had no work.
-  uint64_t progress_at_ns_ = 0;             ///< When the holder last finished something, or began.
-  bool runaway_told_ = false;
+  uint64_t passed_at_ns_ = 0;               ///< Until when PassTime() has looked.
 
   uint64_t wait_until_ns_ = UINT64_MAX;  ///< The policy keeps the device idle until then.
   uint64_t departed_used_ns_ = 0;

@@ -14,7 +14,9 @@
 #include <vector>
 
 #include "hawser/policy.h"
+#include "scheduler/core/kept_time.h"
 #include "scheduler/core/share_limit.h"
+#include "scheduler/core/used_time.h"
 
 /// What a plugin's handle points to. Empty: only the host looks inside, as scheduler::Tenant.
 struct hawser_tenant {};
@@ -35,11 +37,12 @@ struct TenantConfig {
 
 /// What a worker says about itself. Times in nanoseconds; see hawser_tenant_view.
 struct WorkerFacts {
-  uint64_t used_ns = 0;  ///< Since the worker began; never falls.
+  uint64_t used_ns = 0;  ///< Since the worker began; never falls. Of a Tenant: what is believed of it.
   uint64_t pending_ns = 0;
   uint64_t pending_count = 0;
   uint64_t inflight_ns = 0;
   uint64_t tail_ns = 0;  ///< Estimated length of what left early and has not ended.
+  bool tail = false;     ///< Whether there is such.
   uint64_t oldest_arrival_ns = 0;
   uint64_t unit_ns = 0;
   uint64_t last_unit_ns = 0;
@@ -71,10 +74,12 @@ struct Tenant : hawser_tenant {
   WorkerFacts facts;
   UsageWindow window;
   uint32_t state = HAWSER_TENANT_IDLE;
-  bool has_work = false;                  ///< Something waits or is in flight.
-  bool held = false;                      ///< Above its maximum share: for the policy it has no work.
-  uint64_t since_ns = 0;                  ///< Since when wants() is as it is.
-  ShareLimit limit;                       ///< Of config.max_share_ppm.
+  bool has_work = false;  ///< Something waits or is in flight.
+  bool held = false;      ///< Above its maximum share: for the policy it has no work.
+  uint64_t since_ns = 0;  ///< Since when wants() is as it is.
+  ShareLimit limit;       ///< Of config.max_share_ppm.
+  UsedTime used;          ///< What becomes of facts.used_ns.
+  KeptTime kept;
   uint64_t last_served_ns = 0;            ///< End of the last grant; 0: none.
   uint64_t grants = 0;                    ///< Ended.
   uint64_t charged_ns = 0;                ///< In all; what the policy was told.

@@ -84,9 +84,15 @@ void ArbiterThread::RemoveTenant(TenantId id) {
   bell_.Ring();
 }
 
-DoorId ArbiterThread::Attach(TenantId tenant, GrantPage& page, Bell& worker, Bell* alarm) {
+void ArbiterThread::Retire(TenantId id) {
   const std::lock_guard<std::mutex> lock(mutex_);
-  const DoorId id = arbiter_.Attach(tenant, page, worker, alarm);
+  arbiter_.Retire(id, clock_());
+}
+
+DoorId ArbiterThread::Attach(TenantId tenant, GrantPage& page, Bell& worker, Bell* alarm,
+                             std::atomic<uint32_t>* company) {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  const DoorId id = arbiter_.Attach(tenant, page, worker, alarm, company);
   bell_.Ring();
   return id;
 }
@@ -94,22 +100,6 @@ DoorId ArbiterThread::Attach(TenantId tenant, GrantPage& page, Bell& worker, Bel
 void ArbiterThread::Detach(DoorId id) {
   const std::lock_guard<std::mutex> lock(mutex_);
   arbiter_.Detach(id);
-  bell_.Ring();
-}
-
-bool ArbiterThread::IsActive(DoorId id) {
-  const std::lock_guard<std::mutex> lock(mutex_);
-  return arbiter_.IsActive(id);
-}
-
-bool ArbiterThread::HasTail(DoorId id) {
-  const std::lock_guard<std::mutex> lock(mutex_);
-  return arbiter_.HasTail(id);
-}
-
-void ArbiterThread::Excuse() {
-  const std::lock_guard<std::mutex> lock(mutex_);
-  arbiter_.scheduler().Excuse(clock_());
   bell_.Ring();
 }
 

@@ -49,7 +49,7 @@ class BasicArbiter : private GrantSink {
  public:
   /// `observer` may be null; it is borrowed.
   BasicArbiter(SchedulerOptions options, EventFunction events, GrantObserver* observer = nullptr)
-      : observer_(observer), scheduler_(std::move(options), *this, std::move(events)) {}
+      : observer_(observer), scheduler_(std::move(options), *this, WithDoors(std::move(events))) {}
 
   Scheduler& scheduler() { return scheduler_; }
 
@@ -69,15 +69,28 @@ class BasicArbiter : private GrantSink {
     scheduler_.Remove(id, now_ns);
   }
 
-  /// A worker of this tenant comes. `page` is fresh, and stays until Detach(), as do its bells. 0: no such tenant.
-  DoorId Attach(TenantId tenant, BasicGrantPage<Atomic>& page, Bell& worker, Bell* alarm = nullptr) {
+  /// It has no workers now. If none comes, it is removed in a Poll() some seconds later: until then its account stays,
+  /// so that leaving and coming back at once gains nothing.
+  void Retire(TenantId id, uint64_t now_ns) {
+    const auto found = members_.find(id);
+    if (found == members_.end()) return;
+    found->second.leaves_at_ns = now_ns + std::max(kStayNs, scheduler_.DebtNs(id));
+  }
+
+  /// A worker of this tenant comes. `page` is fresh, and stays until Detach(), as do its bells and `company`, which may
+  /// be null: how many tenants have had work lately, this one among them. 0: no such tenant.
+  DoorId Attach(TenantId tenant, BasicGrantPage<Atomic>& page, Bell& worker, Bell* alarm = nullptr,
+                std::atomic<uint32_t>* company = nullptr) {
     const auto found = members_.find(tenant);
     if (found == members_.end()) return 0;
     Member& member = found->second;
-    member.doors.push_back({++last_door_, BasicDoor<Atomic>(page, worker, alarm)});
+    member.leaves_at_ns = 0;
+    member.doors.push_back({++last_door_, BasicDoor<Atomic>(page, worker, alarm), company});
     const Tenant* holder = scheduler_.holder();
-    // Whoever is alone is so with all its workers.
-    if (holder != nullptr && holder->id == tenant && member.open) GiveTo(member.doors.back(), member.grant);
+    // Whoever is alone is so with all its workers, until it was asked for the device: that is not asked again.
+    if (holder != nullptr && holder->id == tenant && holder->state == HAWSER_TENANT_GRANTED && member.open) {
+      GiveTo(member.doors.back(), member.grant);
+    }
     return last_door_;
   }
 
@@ -86,7 +99,7 @@ class BasicArbiter : private GrantSink {
     for (auto& [tenant, member] : members_) {
       for (auto at = member.doors.begin(); at != member.doors.end(); ++at) {
         if (at->id != id) continue;
-        member.departed_used_ns += at->door.Facts().used_ns;
+        member.departed_used_ns += UsedBy(*at);
         TellEnded(*at, true);
         member.doors.erase(at);
         return;
@@ -96,40 +109,29 @@ class BasicArbiter : private GrantSink {
 
   /// Looks at all pages, and does what follows. Call it after a ring of the scheduler's bell, and at next_wake_ns().
   void Poll(uint64_t now_ns) {
+    polled_at_ns_ = now_ns;
     for (auto& [id, member] : members_) Look(id, member, now_ns);
     scheduler_.Advance(now_ns);
     // Who is drained makes room for another, who may be drained at once when it turns out to want nothing any more.
+    // Each once or twice; a worker that goes on saying that its slice is used, and that it wants another, waits.
+    size_t most = 2 * members_.size() + 2;
+    hurries_ = false;
     while (const Tenant* holder = scheduler_.holder()) {
       const TenantId id = holder->id;
       const auto found = members_.find(id);
       if (found == members_.end() || !Drained(id, found->second)) break;
       Look(id, found->second, now_ns);
       scheduler_.Drained(id, now_ns);
-    }
-  }
-
-  /// Whether a worker has, or may have, something on the device. The one that keeps it when nothing goes on.
-  bool IsActive(DoorId id) const {
-    for (const auto& [tenant, member] : members_) {
-      for (const Seat& seat : member.doors) {
-        if (seat.id == id) return seat.door.IsActive();
+      if (--most == 0) {
+        hurries_ = true;
+        break;
       }
     }
-    return false;
+    Leave(now_ns);
+    TellCompany(now_ns);
   }
 
-  /// Whether something of a worker left before its end, and has not ended. While another's piece waits for the device
-  /// longer than it should: the one that keeps it.
-  bool HasTail(DoorId id) const {
-    for (const auto& [tenant, member] : members_) {
-      for (const Seat& seat : member.doors) {
-        if (seat.id == id) return seat.door.HasTail();
-      }
-    }
-    return false;
-  }
-
-  uint64_t next_wake_ns() const { return scheduler_.next_wake_ns(); }
+  uint64_t next_wake_ns() const { return hurries_ ? polled_at_ns_ : scheduler_.next_wake_ns(); }
 
   /// For the model check: a number for all that the next Poll() depends on, beside the pages, times, and what the
   /// policy knows.
@@ -150,9 +152,20 @@ class BasicArbiter : private GrantSink {
   }
 
  private:
+  static constexpr uint64_t kStayNs = 5'000'000'000;
+  /// Of what a worker says that it used, more than what passed since it came.
+  static constexpr uint64_t kAheadNs = 1'000'000'000;
+  /// For so long whoever had work is company.
+  static constexpr uint64_t kLatelyNs = 1'000'000'000;
+
   struct Seat {
     DoorId id = 0;
     BasicDoor<Atomic> door;
+    std::atomic<uint32_t>* company = nullptr;
+    uint64_t since_ns = 0;  ///< When it was first looked at; 0: it was not.
+    uint64_t used_ns = 0;   ///< As far as possible; never falls.
+    bool work = false;      ///< As it was looked at last.
+    bool busy = false;      ///< Likewise: something of it was on the device, or may have been.
   };
   struct Member {
     std::list<Seat> doors;
@@ -160,11 +173,19 @@ class BasicArbiter : private GrantSink {
     bool open = false;  ///< Its latest grant is.
     Grant grant;
     uint64_t departed_used_ns = 0;  ///< Of workers that are gone.
+    uint64_t worked_at_ns = 0;      ///< When it was last seen to have work; 0: never.
+    uint64_t leaves_at_ns = 0;      ///< 0: it stays.
   };
 
   void Look(TenantId id, Member& member, uint64_t now_ns) {
-    const bool work =
-        std::any_of(member.doors.begin(), member.doors.end(), [](const Seat& seat) { return seat.door.HasWork(); });
+    bool work = false;
+    for (Seat& seat : member.doors) {
+      if (seat.since_ns == 0) seat.since_ns = now_ns;
+      seat.work = seat.door.HasWork();
+      seat.busy = seat.door.IsActive() || seat.door.HasTail();
+      work = work || seat.work;
+    }
+    if (work) member.worked_at_ns = now_ns;
     scheduler_.Facts(id, FactsOf(member), now_ns);
     if (work == member.work) return;
     member.work = work;
@@ -175,19 +196,26 @@ class BasicArbiter : private GrantSink {
     }
   }
 
-  static WorkerFacts FactsOf(const Member& member) {
+  /// What a worker used in all: what it says, but not more than has passed since it came.
+  uint64_t UsedBy(Seat& seat) const {
+    const uint64_t possible = polled_at_ns_ - std::min(polled_at_ns_, seat.since_ns) + kAheadNs;
+    return seat.used_ns = std::max(seat.used_ns, std::min(seat.door.Facts().used_ns, possible));
+  }
+
+  WorkerFacts FactsOf(Member& member) const {
     WorkerFacts sum;
     sum.used_ns = member.departed_used_ns;
     const auto earlier = [](uint64_t one, uint64_t other) {
       return one == 0 ? other : other == 0 ? one : std::min(one, other);
     };
-    for (const Seat& seat : member.doors) {
+    for (Seat& seat : member.doors) {
       const WorkerFacts one = seat.door.Facts();
-      sum.used_ns += one.used_ns;
+      sum.used_ns += UsedBy(seat);
       sum.pending_ns += one.pending_ns;
       sum.pending_count += one.pending_count;
       sum.inflight_ns += one.inflight_ns;
       sum.tail_ns += one.tail_ns;
+      sum.tail = sum.tail || one.tail;
       sum.oldest_arrival_ns = earlier(sum.oldest_arrival_ns, one.oldest_arrival_ns);
       sum.unit_ns = std::max(sum.unit_ns, one.unit_ns);
       sum.last_unit_ns = std::max(sum.last_unit_ns, one.last_unit_ns);
@@ -260,8 +288,58 @@ class BasicArbiter : private GrantSink {
     for (Seat& seat : members_.at(tenant).doors) seat.door.SetStaged(true);
   }
 
+  /// What a runaway's event lacks: of which workers it is. As they were when it was found out; later a worker could
+  /// say anything.
+  EventFunction WithDoors(EventFunction events) {
+    if (!events) return events;
+    return [this, events = std::move(events)](const PolicyEvent& event) {
+      if (event.kind != PolicyEvent::Kind::kRunaway) return events(event);
+      PolicyEvent with = event;
+      with.doors = Keepers(event.tenant);
+      events(with);
+    };
+  }
+  std::vector<DoorId> Keepers(TenantId tenant) const {
+    std::vector<DoorId> busy, working, all;
+    const auto found = members_.find(tenant);
+    if (found == members_.end()) return all;
+    for (const Seat& seat : found->second.doors) {
+      if (seat.busy) busy.push_back(seat.id);
+      if (seat.work) working.push_back(seat.id);
+      all.push_back(seat.id);
+    }
+    return !busy.empty() ? busy : !working.empty() ? working : all;
+  }
+
+  void Leave(uint64_t now_ns) {
+    std::vector<TenantId> leaving;
+    for (const auto& [id, member] : members_) {
+      if (member.leaves_at_ns != 0 && now_ns >= member.leaves_at_ns && member.doors.empty()) leaving.push_back(id);
+    }
+    for (const TenantId id : leaving) RemoveTenant(id, now_ns);
+  }
+
+  void TellCompany(uint64_t now_ns) {
+    const auto lately = [now_ns](const Member& member) {
+      return member.worked_at_ns != 0 && now_ns - member.worked_at_ns < kLatelyNs;
+    };
+    uint32_t busy = 0;
+    for (const auto& [id, member] : members_) busy += lately(member) ? 1 : 0;
+    for (const auto& [id, member] : members_) {
+      const uint32_t company = busy + (lately(member) ? 0 : 1);
+      for (const Seat& seat : member.doors) {
+        // A line that the worker reads is not written for nothing.
+        if (seat.company != nullptr && seat.company->load(std::memory_order_relaxed) != company) {
+          seat.company->store(company, std::memory_order_relaxed);
+        }
+      }
+    }
+  }
+
   std::map<TenantId, Member> members_;
-  TenantId staged_ = 0;  ///< Who is likely to be next; 0: nobody.
+  uint64_t polled_at_ns_ = 0;
+  bool hurries_ = false;  ///< The last Poll() did not come to its end.
+  TenantId staged_ = 0;   ///< Who is likely to be next; 0: nobody.
   DoorId last_door_ = 0;
   GrantObserver* const observer_;
   Scheduler scheduler_;
@@ -296,12 +374,10 @@ class ArbiterThread : private GrantObserver {
   TenantId AddTenant(TenantConfig config);
   void RemoveTenant(TenantId id);
   /// As BasicArbiter's.
-  DoorId Attach(TenantId tenant, GrantPage& page, Bell& worker, Bell* alarm = nullptr);
+  void Retire(TenantId id);
+  DoorId Attach(TenantId tenant, GrantPage& page, Bell& worker, Bell* alarm = nullptr,
+                std::atomic<uint32_t>* company = nullptr);
   void Detach(DoorId id);
-  bool IsActive(DoorId id);
-  bool HasTail(DoorId id);
-  /// The holder was not to blame for what kRunaway said of it: its time begins anew.
-  void Excuse();
   void Configure(TenantId id, TenantConfig config);
   std::vector<TenantStatus> Tenants();
   /// As GrantRecorder's.

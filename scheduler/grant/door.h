@@ -5,6 +5,7 @@
 #ifndef HAWSER_SCHEDULER_GRANT_DOOR_H_
 #define HAWSER_SCHEDULER_GRANT_DOOR_H_
 
+#include <algorithm>
 #include <atomic>
 #include <cstdint>
 
@@ -87,22 +88,30 @@ class BasicDoor {
   /// For the model check.
   uint64_t Digest() const { return (given_ ? 2u : 0u) + (revoked_ ? 1u : 0u); }
 
+  /// What its worker says. Bounded, but for `used_ns`, so that those of a thousand doors have a sum.
   WorkerFacts Facts() const {
+    const auto bounded = [](const Atomic<uint64_t>& word) {
+      return std::min(word.load(std::memory_order_relaxed), kMostOfFact);
+    };
     WorkerFacts facts;
     facts.used_ns = page_.used_ns.load(std::memory_order_relaxed);
-    facts.pending_ns = page_.pending_ns.load(std::memory_order_relaxed);
-    facts.pending_count = page_.pending_count.load(std::memory_order_relaxed);
+    facts.pending_ns = bounded(page_.pending_ns);
+    facts.pending_count = bounded(page_.pending_count);
     facts.inflight_ns = EstimateOf(page_.active.load(std::memory_order_relaxed));
-    facts.tail_ns = EstimateOf(page_.tail.load(std::memory_order_relaxed));
+    const uint64_t tail = page_.tail.load(std::memory_order_relaxed);
+    facts.tail_ns = std::min(EstimateOf(tail), kMostEstimateNs);
+    facts.tail = PiecesOf(tail) != 0;
     facts.oldest_arrival_ns = page_.oldest_arrival_ns.load(std::memory_order_relaxed);
-    facts.unit_ns = page_.next_unit_ns.load(std::memory_order_relaxed);
-    facts.last_unit_ns = page_.last_unit_ns.load(std::memory_order_relaxed);
-    facts.mem_resident = page_.mem_resident.load(std::memory_order_relaxed);
-    facts.mem_total = page_.mem_total.load(std::memory_order_relaxed);
+    facts.unit_ns = bounded(page_.next_unit_ns);
+    facts.last_unit_ns = bounded(page_.last_unit_ns);
+    facts.mem_resident = bounded(page_.mem_resident);
+    facts.mem_total = bounded(page_.mem_total);
     return facts;
   }
 
  private:
+  static constexpr uint64_t kMostOfFact = uint64_t{1} << 48;
+
   Page& page_;
   Bell& worker_;
   Bell* const alarm_;

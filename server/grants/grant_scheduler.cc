@@ -109,32 +109,16 @@ std::vector<SchedulerNotice> GrantScheduler::TakeNotices() {
       case PolicyEvent::Kind::kRunaway: {
         notice.kind = SchedulerNotice::Kind::kRunaway;
         notice.text = event.text;
-        Blame(event.tenant, &notice);
+        for (const scheduler::DoorId door : event.doors) {
+          const auto session = sessions_.find(door);
+          if (session != sessions_.end()) notice.sessions.push_back(session->second);
+        }
         break;
       }
     }
     notices.push_back(std::move(notice));
   }
   return notices;
-}
-
-void GrantScheduler::Blame(scheduler::TenantId holder, SchedulerNotice* notice) {
-  const auto is_holders = [&](const Worker& worker) {
-    const auto tenant = tenants_.find(worker.tenant);
-    return tenant != tenants_.end() && tenant->second.id == holder;
-  };
-  // Something that was to end at once when the holder got its grant, and has not.
-  for (const auto& [session, worker] : workers_) {
-    if (is_holders(*worker) || !arbiter_->HasTail(worker->door)) continue;
-    notice->sessions.push_back(session);
-    notice->text = "tenant " + worker->tenant + " has kept the device busy with one piece for longer than the limit";
-  }
-  if (!notice->sessions.empty()) return arbiter_->Excuse();
-  for (const auto& [session, worker] : workers_) {
-    if (is_holders(*worker) && (arbiter_->IsActive(worker->door) || arbiter_->HasTail(worker->door))) {
-      notice->sessions.push_back(session);
-    }
-  }
 }
 
 Ejections GrantScheduler::EjectedPolicies() const {
@@ -202,13 +186,19 @@ void GrantScheduler::SessionStarted(uint64_t session, const std::string& tenant)
   const auto found = workers_.find(session);
   if (found == workers_.end()) return;
   Member& member = tenants_[tenant];
-  if (member.id == 0) member.id = arbiter_->AddTenant(ConfigOf(tenant, member.share));
   ++member.sessions;
   Worker& worker = *found->second;
   worker.tenant = tenant;
-  worker.door = arbiter_->Attach(member.id, worker.share.page()->page, worker.submit, &worker.alarm);
+  GrantSharePage& page = *worker.share.page();
+  const auto attach = [&] {
+    return member.id != 0 ? arbiter_->Attach(member.id, page.page, worker.submit, &worker.alarm, &page.tenants) : 0;
+  };
+  worker.door = attach();
+  if (worker.door == 0) {
+    member.id = arbiter_->AddTenant(ConfigOf(tenant, member.share));
+    worker.door = attach();
+  }
   sessions_[worker.door] = session;
-  TellCount();
   ForgetSome();
 }
 
@@ -223,19 +213,11 @@ void GrantScheduler::SessionEnded(uint64_t session) {
     } else {
       sessions_.erase(worker.door);
     }
-    --tenants_[worker.tenant].sessions;
+    Member& member = tenants_[worker.tenant];
+    if (--member.sessions == 0) arbiter_->Retire(member.id);
   }
   bells_.Remove(session);
   workers_.erase(found);
-  TellCount();
-}
-
-void GrantScheduler::TellCount() {
-  const auto busy = static_cast<uint32_t>(
-      std::count_if(tenants_.begin(), tenants_.end(), [](const auto& entry) { return entry.second.sessions != 0; }));
-  for (const auto& [session, worker] : workers_) {
-    worker->share.page()->tenants.store(std::max(1u, busy), std::memory_order_relaxed);
-  }
 }
 
 void GrantScheduler::ForgetSome() {

@@ -48,12 +48,12 @@ class GrantScheduler final : public SchedulerControl {
   std::vector<SchedulerNotice> TakeNotices() override;
 
  private:
-  /// Tenants without sessions are remembered, with what they owe, up to so many.
+  /// What the operator gives to tenants without sessions is remembered of so many.
   static constexpr size_t kMostTenants = 1024;
 
   struct Member {
     TenantShare share;
-    scheduler::TenantId id = 0;  ///< 0: not known to the arbiter.
+    scheduler::TenantId id = 0;  ///< 0: never known to the arbiter, which forgets who has no sessions for a while.
     uint32_t sessions = 0;
   };
   struct Worker {
@@ -69,12 +69,9 @@ class GrantScheduler final : public SchedulerControl {
   wire::Status Open(const SchedulerSettings& settings);
   wire::Result<scheduler::PolicyLibrary> FindPolicy(const std::string& name) const;
   void OnEvent(const scheduler::PolicyEvent& event);
-  /// Whose sessions keep the device from `holder`, or are its own that keep it from others.
-  void Blame(scheduler::TenantId holder, SchedulerNotice* notice);
   static scheduler::TenantConfig ConfigOf(const std::string& name, const TenantShare& share);
   void ForgetSome();
   void ForgetEnded();
-  void TellCount();
 
   uint64_t handover_ns_ = 0;
   bool records_ = false;

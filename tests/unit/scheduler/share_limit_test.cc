@@ -188,6 +188,7 @@ class Changed : public ::testing::Test {
   Changed() : scheduler_({}, sink_, {}) { EXPECT_TRUE(scheduler_.Use(PolicyLibrary::Fair(), now_).ok()); }
 
   void Drain(TenantId id, uint64_t used_ns) {
+    now_ += used_ns;
     facts_.used_ns += used_ns;
     scheduler_.Facts(id, facts_, now_);
     sink_.holder = 0;
@@ -212,7 +213,7 @@ TEST_F(Changed, AnOpenGrantIsTakenBackFromWhoGetsAMaximum) {
   ASSERT_EQ(sink_.holder, id);  // The bucket still has 40 ms.
   EXPECT_EQ(sink_.given.kind, Grant::Kind::kSlice);
   EXPECT_EQ(sink_.given.slice_ns, 2 * kMs);
-  Drain(id, 41 * kMs);
+  Drain(id, 51 * kMs);
   EXPECT_EQ(sink_.holder, 0u);  // It has had too much, and waits until it may have a slice again.
   EXPECT_EQ(scheduler_.next_wake_ns(), now_ + 2 * kMs + 4 * kMs);
   now_ = scheduler_.next_wake_ns();

@@ -155,6 +155,7 @@ TEST_F(TrueLength, AlsoOfWhatLeftBeforeItsEnd) {
 
 TEST_F(TrueLength, IsShownAlsoWhenLessIsCharged) {
   ASSERT_TRUE(Launch(kTrue));
+  now_ += kTrue;
   long_.gate.LeaveEarly(kTrue);
   long_.gate.LeaveLate(kTrue, kEstimate);  // Charged far too much,
   Poll();
