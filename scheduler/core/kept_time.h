@@ -20,23 +20,29 @@ class KeptTime {
  public:
   /// A nanosecond of use answers for so many that passed: on a busy machine gaps may be longer than pieces.
   static constexpr uint64_t kWorth = 4;
-  /// Nothing answers for more than so many times the limit of a piece. Who is alone may have two pieces under way, and
-  /// long queues that are not measured; a slice has one.
+  /// Beside its slice, nothing answers for more than so many times the limit of a piece. Who is alone may have two
+  /// pieces under way, and long queues that are not measured; a slice has one.
   static constexpr uint64_t kMostPieces = 8;
 
-  /// A grant begins; or it was told, and is told again if that does not help.
-  void Begin() { kept_ns_ = answered_ns_ = 0; }
+  /// A grant begins.
+  void Begin(uint64_t slice_ns) {
+    slice_ns_ = slice_ns;
+    Again();
+  }
+  /// It was told, and is told again if that does not help.
+  void Again() { kept_ns_ = answered_ns_ = 0; }
   void Pass(uint64_t ns) { kept_ns_ += ns; }
   void Used(uint64_t ns) { answered_ns_ = std::min(kept_ns_, answered_ns_ + std::min(ns, kept_ns_) * kWorth); }
 
   /// How much more it may keep the device; 0: it is a runaway.
   uint64_t LeftNs(uint64_t max_piece_ns) const {
     const uint64_t unanswered = kept_ns_ - answered_ns_;
-    const uint64_t most = max_piece_ns * kMostPieces;
+    const uint64_t most = slice_ns_ * kWorth + max_piece_ns * kMostPieces;
     return std::min(max_piece_ns - std::min(max_piece_ns, unanswered), most - std::min(most, kept_ns_));
   }
 
  private:
+  uint64_t slice_ns_ = 0;
   uint64_t kept_ns_ = 0;
   uint64_t answered_ns_ = 0;  ///< Of kept_ns_.
 };

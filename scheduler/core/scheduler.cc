@@ -226,7 +226,7 @@ void Scheduler::FindRunaways(uint64_t now_ns) {
   if (options_.max_unit_ns == 0) return;
   for (const auto& tenant : tenants_.all()) {
     if (!Keeps(*tenant) || tenant->kept.LeftNs(options_.max_unit_ns) != 0) continue;
-    tenant->kept.Begin();
+    tenant->kept.Again();
     if (!events_) continue;
     events_({.kind = PolicyEvent::Kind::kRunaway,
              .at_ns = now_ns,
@@ -302,7 +302,7 @@ void Scheduler::Give(const Choice& choice, uint64_t now_ns) {
   linger_left_ns_ = choice.linger_ns;
   lingers_since_ns_ = UINT64_MAX;
   holder_->used.Begin(holder_->facts.tail);
-  holder_->kept.Begin();
+  holder_->kept.Begin(grant_.slice_ns);
   system_.Given(holder_->id, grant_.kind == Grant::Kind::kSlice);
   sink_.Give(holder_->id, grant_);
   if (OthersHaveWork(*holder_)) {

@@ -16,10 +16,19 @@
 // ready meanwhile and the device does not wait for four threads to be woken one after the other. It is then no longer
 // `active` but `tail`, until it has ended. Who has a tail at the device beside another's is not given back the device
 // before one of them has ended: what runs beside the holder is never more than one piece, which was to end at once. And
-// whoever kept the device with a tail that does not end is known (ArbiterThread::HasTail).
+// the time for which a tail is there while others wait counts as time for which its tenant keeps the device.
 //
-// The worker is a process of the server's, but it works on a guest's bytes: the scheduler believes no more than that
-// what is said is about that worker. A worker that lies harms its own guest; one that keeps the device is ended.
+// The worker is a process of the server's, but it works on a guest's bytes, so it may write here whatever it likes,
+// whenever. What is said is about that worker only, and it is read within bounds, so a lie costs others this much:
+//
+//   * Use that is not said is charged all the same, by the scheduler's clock, but only half of it: a tenant whose
+//   worker
+//     keeps silent can have twice what it is charged. Use that was not is charged up to the time that passed
+//     (scheduler/core/used_time.h).
+//   * Whoever keeps the device from others, or says so, is ended after a time that does not depend on what it says
+//     (scheduler/core/kept_time.h). Until then they wait.
+//   * Who has something on the device and says that it has not cannot be told from a device that is slow: then the one
+//     who waits for it is ended.
 #ifndef HAWSER_SCHEDULER_GRANT_PAGE_H_
 #define HAWSER_SCHEDULER_GRANT_PAGE_H_
 

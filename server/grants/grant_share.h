@@ -7,7 +7,8 @@
 // together with those of the other workers. Not one futex for all: a worker that its guest took over could set it back
 // and so swallow the rings of others.
 //
-// Trust: what hawserd reads from the page only ever concerns that worker, see scheduler/grant/page.h.
+// Trust: what hawserd reads from the page is a guest's as far as hawserd knows; scheduler/grant/page.h says what comes
+// of it.
 #ifndef HAWSER_SERVER_GRANTS_GRANT_SHARE_H_
 #define HAWSER_SERVER_GRANTS_GRANT_SHARE_H_
 

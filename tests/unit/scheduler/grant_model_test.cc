@@ -72,6 +72,7 @@ struct Setting {
   bool mortal = false;     ///< The first worker may be killed.
   bool early = false;      ///< Pieces leave before they end.
   bool announced = false;  ///< Another thread of the first worker says what will come.
+  bool joined = false;  ///< A second worker of the first one's tenant comes at any time, the first one goes when done.
 };
 
 template <typename GateType>
@@ -82,11 +83,26 @@ class TwoWorkers : public World {
     for (size_t i = 0; i < 2; ++i) {
       workers_[i] = std::make_unique<Worker>(*this);
       ids_[i] = arbiter_.AddTenant({std::string(i == 0 ? "first" : "second")}, 1);
-      (void)arbiter_.Attach(ids_[i], workers_[i]->page, workers_[i]->bell);
+      doors_[i] = arbiter_.Attach(ids_[i], workers_[i]->page, workers_[i]->bell);
     }
+    if (setting_.joined) joining_ = std::make_unique<Worker>(*this);
   }
 
   std::vector<std::function<void()>> Threads() override {
+    if (setting_.joined) {
+      return {[this] { Launch(0); },
+              [this] {
+                Complete(0);
+                leaves_.store(1);
+                scheduler_bell_.Ring();
+              },
+              [this] { Phantom(); },
+              [this] {
+                joins_.store(1);
+                scheduler_bell_.Ring();
+              },
+              [this] { ArbitrateBetweenComersAndGoers(); }};
+    }
     if (setting_.announced) {
       return {[this] { Launch(0); }, [this] { Complete(0); }, [this] { Phantom(); }, [this] { Submit(0); },
               [this] { Arbitrate(); }};
@@ -172,11 +188,37 @@ class TwoWorkers : public World {
 
   void Arbitrate() { RunArbiter(arbiter_, scheduler_bell_, ids_[0], &reaped_); }
 
+  /// A worker that dies, or has nothing more to do, is detached; its tenant stays.
+  void ArbitrateBetweenComersAndGoers() {
+    uint64_t now = 1000;
+    bool joined = false, left = false;
+    while (true) {
+      current->Forget(arbiter_.Digest() * 4 + (joined ? 2 : 0) + (left ? 1 : 0));
+      (void)scheduler_bell_.Ticket();
+      if (!joined && joins_.peek() != 0) {
+        joined = true;
+        (void)arbiter_.Attach(ids_[0], joining_->page, joining_->bell);
+      }
+      if (!left && (leaves_.peek() != 0 || current->deaths_now())) {
+        left = true;
+        reaped_ = current->deaths_now();
+        arbiter_.Detach(doors_[0]);
+      }
+      arbiter_.Poll(now);
+      EXPECT_EQ(arbiter_.next_wake_ns(), UINT64_MAX);
+      scheduler_bell_.WaitOr([&left] { return current->deaths_now() && !left; });
+      now += 1000;
+    }
+  }
+
   const Setting setting_;
   ModelBell scheduler_bell_;
   BasicArbiter<ModelAtomic> arbiter_;
   std::array<std::unique_ptr<Worker>, 2> workers_;
   std::array<TenantId, 2> ids_{};
+  std::array<DoorId, 2> doors_{};
+  std::unique_ptr<Worker> joining_;
+  ModelAtomic<uint64_t> joins_, leaves_;
   bool reaped_ = false;
 };
 
@@ -242,6 +284,17 @@ TEST(GrantModel, TwoRealWorkersWithAFewInterruptions) {
   for (const uint64_t alone_after_ns : {uint64_t{0}, UINT64_MAX}) {
     EXPECT_EQ(Explore<RealGate>({.alone_after_ns = alone_after_ns, .launches = {2, 1}}, nullptr, nullptr, 1), "");
     EXPECT_EQ(Explore<RealGate>({.alone_after_ns = alone_after_ns, .mortal = true}, nullptr, nullptr, 1), "");
+  }
+}
+
+// Of one tenant, with a few interruptions. The one that comes wants nothing, so it says nothing either: also while the
+// tenant is drained, and when the first one is gone before the next look.
+TEST(GrantModel, AWorkerComesAndAnotherGoes) {
+  for (const uint64_t alone_after_ns : {uint64_t{0}, UINT64_MAX}) {
+    const Setting setting{.alone_after_ns = alone_after_ns, .phantom = true, .joined = true};
+    EXPECT_EQ(Explore<RealGate>(setting, nullptr, nullptr, 2), "");
+    const Setting mortal{.alone_after_ns = alone_after_ns, .phantom = true, .mortal = true, .joined = true};
+    EXPECT_EQ(Explore<RealGate>(mortal, nullptr, nullptr, 2), "");
   }
 }
 

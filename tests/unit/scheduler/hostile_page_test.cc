@@ -205,6 +205,63 @@ TEST(HostilePage, AWorkerThatComesDuringADrainHasNoGrant) {
   world.arbiter().RemoveTenant(id, world.now_ns);
 }
 
+// It comes back at once, as another worker: what its tenant owes is still known. Later nothing of it is left.
+TEST(HostilePage, WhoLeavesAndComesBackGainsNothing) {
+  World world("fair", 2);
+  uint64_t had_ns = 0;
+  world.lie = [&] {
+    world.page->demand = 1;
+    if (!world.MaySubmit()) {
+      world.device_is_kept = false;
+      return;
+    }
+    // Ten milliseconds, then it leaves in the middle of its grant.
+    world.page->active = MakePiece(1);
+    world.device_is_kept = true;
+    had_ns += kStepNs;
+    if (had_ns % (10 * kMs) != 0) return;
+    world.device_is_kept = false;
+    world.arbiter().Detach(world.liar_door);
+    world.arbiter().Retire(world.liars(), world.now_ns);
+    world.Rejoin();
+  };
+  world.RunFor(2000 * kMs);
+  // It said nothing, so half of it is charged: it has had as much as the two others together.
+  EXPECT_LE(had_ns, 2000 * kMs / 2 + 50 * kMs);
+  EXPECT_EQ(world.arbiter().scheduler().tenants().all().size(), 3u);
+  world.lie = nullptr;
+  world.device_is_kept = false;
+  world.arbiter().Detach(world.liar_door);
+  world.arbiter().Retire(world.liars(), world.now_ns);
+  world.RunFor(4900 * kMs);
+  EXPECT_EQ(world.arbiter().scheduler().tenants().all().size(), 3u);
+  world.RunFor(10'000 * kMs);
+  EXPECT_EQ(world.arbiter().scheduler().tenants().all().size(), 2u);
+  EXPECT_EQ(world.arbiter().Attach(world.liars(), *world.page, *world.bell), 0u);
+}
+
+TEST(HostilePage, CompanyIsWhoHadWorkLately) {
+  World world("fair", 0);
+  std::atomic<uint32_t> told{7};
+  hostile::SilentBell bell;
+  GrantPage page;
+  const TenantId id = world.arbiter().AddTenant({"other"}, world.now_ns);
+  ASSERT_NE(world.arbiter().Attach(id, page, bell, nullptr, &told), 0u);
+  world.Step();
+  EXPECT_EQ(told, 1u);  // Itself. The other one is there and has no work.
+  world.page->demand = 1;
+  world.Step();
+  EXPECT_EQ(told, 2u);
+  page.demand = 1;
+  world.Step();
+  EXPECT_EQ(told, 2u);
+  world.page->demand = 0;
+  world.RunFor(900 * kMs);
+  EXPECT_EQ(told, 2u);
+  world.RunFor(200 * kMs);
+  EXPECT_EQ(told, 1u);
+}
+
 // Any values at any time.
 TEST(HostilePage, NoiseStopsNobody) {
   for (const char* policy : {"fair", "drr", "slo", "band", "split", "prio"}) {

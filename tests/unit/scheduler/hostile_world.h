@@ -74,7 +74,7 @@ class World {
     NewLiar();
     for (size_t i = 0; i < honest; ++i) {
       workers.push_back(std::make_unique<Honest>(scheduler_));
-      ids_.push_back(arbiter_.AddTenant({"honest" + std::to_string(i)}, now_ns));
+      ids_.push_back(arbiter_.AddTenant({std::string("honest").append(std::to_string(i))}, now_ns));
       doors_.push_back(arbiter_.Attach(ids_.back(), workers.back()->page, workers.back()->bell));
       workers.back()->served_at_ns = now_ns;
     }
@@ -84,6 +84,8 @@ class World {
     SchedulerOptions options;
     options.policy.callback_cpu_ns = options.policy.callback_wall_ns = 0;
     options.max_unit_ns = max_unit_ns;
+    // A policy that waits for who may come back at once waits also for who does so on purpose. That is the policy's.
+    options.policy.settings["anticipation_us"] = "0";
     return options;
   }
 
@@ -141,6 +143,9 @@ class World {
   int runaways = 0;        ///< The liar, and rightly so.
   int wrongly_blamed = 0;  ///< Others.
   std::vector<std::string> ejected;
+
+  /// Another worker of the liar's tenant takes the place of the one that is gone.
+  void Rejoin() { NewLiar(); }
 
   BasicArbiter<std::atomic>& arbiter() { return arbiter_; }
   TenantId liars() const { return liars_; }

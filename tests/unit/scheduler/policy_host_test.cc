@@ -6,8 +6,11 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <chrono>
 #include <cstring>
 #include <memory>
+#include <string>
+#include <thread>
 
 #include "scheduler/core/scheduler.h"
 
@@ -98,6 +101,88 @@ TEST_F(PolicyHostTest, WhatIsTooMuchIsCut) {
   answer.wait_ns = 1;
   EXPECT_EQ(Ask().wait_ns, 1000u);
   EXPECT_FALSE(Host().ejected());
+}
+
+TEST_F(PolicyHostTest, UnitsThatAreTooShortAreLengthened) {
+  answer.unit_ns = 1;
+  EXPECT_EQ(Ask().unit_ns, options_.min_unit_ns);
+  EXPECT_EQ(Host().short_units(), 1u);
+  answer.unit_ns = options_.min_unit_ns;
+  EXPECT_EQ(Ask().unit_ns, options_.min_unit_ns);
+  answer.unit_ns = HAWSER_UNIT_WHOLE;
+  EXPECT_EQ(Ask().unit_ns, HAWSER_UNIT_WHOLE);
+  EXPECT_EQ(Host().short_units(), 1u);
+  EXPECT_FALSE(Host().ejected());
+}
+
+TEST_F(PolicyHostTest, ALongGrantOfWhoHasLittleWeightIsNoReasonToEject) {
+  Tenant& other = tenants_.Add(8, {.name = "eight", .weight = UINT32_MAX});
+  other.has_work = true;
+  tenant_->config.weight = 1;
+  other.longest_charge_ns = UINT64_MAX / 2 + 1;  // Twice that is 0, if it wraps.
+  for (int i = 0; i < 100; ++i) (void)Ask(200 + 100'000'000ull * static_cast<uint64_t>(i));
+  EXPECT_FALSE(Host().ejected());
+  EXPECT_EQ(Host().DebtNs(other), UINT64_MAX);
+}
+
+// `fair` is not expected to fail. If it does there is nothing better, so it would at each decision: an operator hears
+// of it, and of other things too. Here nobody is told that its tenants are served, so it always chooses the same.
+TEST_F(PolicyHostTest, WhatFailsAtEachDecisionIsNotToldEachTime) {
+  options_.starvation_ns = 1;
+  tenants_.Add(8, {.name = "eight"}).has_work = true;
+  ASSERT_TRUE(Host().Use(PolicyLibrary::Fair(), 300).ok());
+  const auto told = [this] {
+    return std::count_if(events_.begin(), events_.end(),
+                         [](const PolicyEvent& event) { return event.kind == PolicyEvent::Kind::kEjected; });
+  };
+  for (uint64_t i = 0; i < 1000; ++i) EXPECT_EQ(Ask(1000 + i).kind, Choice::Kind::kGrant);
+  EXPECT_EQ(told(), 1);
+  const uint64_t failures = Host().ejections();
+  EXPECT_GT(failures, 1000u);
+  (void)Ask(60'000'000'000);
+  ASSERT_EQ(told(), 2);
+  EXPECT_THAT(events_.back().text, ::testing::HasSubstr(std::to_string(failures + 1) + " times"));
+}
+
+TEST_F(PolicyHostTest, WhoStaysAndIsSlowIsToldOfLessAndLess) {
+  options_.callback_wall_ns = 1;  // Everything takes longer.
+  ASSERT_TRUE(Host().Use(PolicyLibrary::Fair(), 300).ok());
+  events_.clear();
+  for (uint64_t i = 0; i < 1000; ++i) (void)Ask(1000 + i);
+  EXPECT_LT(events_.size(), 20u);
+  EXPECT_FALSE(events_.empty());
+}
+
+// What is called once may take its time, but an operator hears of it; and what is called for each tenant is timed.
+TEST_F(PolicyHostTest, BeginningAndEndingAreTimed) {
+  options_.callback_wall_ns = 1'000'000;
+  const auto slow = [] { std::this_thread::sleep_for(std::chrono::milliseconds(3)); };
+  static const auto sleep = slow;
+  offered.init = [](const hawser_host* host, void**) {
+    the_host = host;
+    sleep();
+    return 0;
+  };
+  offered.fini = [](void*) { sleep(); };
+  offered.dump = [](void*, char*, size_t) -> size_t {
+    sleep();
+    return 0;
+  };
+  (void)Host().Dump();
+  ASSERT_TRUE(Host().Use(PolicyLibrary::Fair(), 300).ok());
+  std::string told;
+  for (const PolicyEvent& event : events_) told += event.kind == PolicyEvent::Kind::kSlow ? event.text : "";
+  for (const char* callback : {"init()", "dump()", "fini()"}) EXPECT_THAT(told, ::testing::HasSubstr(callback));
+  // Three tenants in a row are too much.
+  offered.init = Begin;
+  offered.fini = nullptr;
+  offered.tenant_add = [](void*, hawser_tenant*, const hawser_tenant_cfg*) {
+    sleep();
+    return 0;
+  };
+  for (TenantId id = 11; id < 14; ++id) tenants_.Add(id, {.name = "more"});
+  EXPECT_FALSE(Host().Use(PolicyLibrary::Of("scripted", Entry), 400).ok());
+  EXPECT_EQ(Host().policy_name(), "fair");
 }
 
 TEST_F(PolicyHostTest, WaitsInARowAreBounded) {

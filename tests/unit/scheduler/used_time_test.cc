@@ -86,7 +86,7 @@ TEST(UsedTime, WhatIsSaidLateIsNotChargedTwice) {
 
 TEST(KeptTime, WhoSaysNothingHasOnePiece) {
   KeptTime kept;
-  kept.Begin();
+  kept.Begin(0);
   kept.Pass(60);
   EXPECT_EQ(kept.LeftNs(100), 40u);
   kept.Used(1);
@@ -113,7 +113,14 @@ TEST(KeptTime, InTheEndNothingAnswers) {
     passed += 10;
   }
   EXPECT_EQ(passed, 100 * KeptTime::kMostPieces);
-  kept.Begin();
+  kept.Again();
+  EXPECT_EQ(kept.LeftNs(100), 100u);
+  // A slice that is longer than all of that may be used, with its gaps.
+  kept.Begin(1000);
+  for (int i = 0; i < 400; ++i) {
+    kept.Pass(10);
+    kept.Used(10 / KeptTime::kWorth + 1);
+  }
   EXPECT_EQ(kept.LeftNs(100), 100u);
 }
 
