@@ -14,8 +14,10 @@ struct SchedulerSettings {
   static constexpr const char* kNone = "none";
 
   std::string policy = "fair";  ///< A built-in policy, a plugin's path, or kNone.
-  bool isolated = false;        ///< A plugin runs in a process of its own; built-in policies never do.
-  std::string policy_host;      ///< That process's program; empty: of this installation or build tree.
+  /// A plugin runs in a process of its own; built-in policies never do. Here a callback that does not return would stop
+  /// the server, and nothing could end it.
+  bool isolated = true;
+  std::string policy_host;  ///< That process's program; empty: of this installation or build tree.
   /// For the policy, as it documents them; hawser_host.cfg() answers from here.
   std::map<std::string, std::string> settings;
   /// After so long without anybody else's work a tenant counts as alone.

@@ -75,7 +75,7 @@ cache = "/var/cache/h"
 cache_size = "3MiB"
 [scheduler]
 policy = "/opt/mine.so"
-isolated = true
+isolated = false
 policy_host = "/opt/hawser-policy-host"
 alone_after_ms = 50
 max_unit_ms = 2000
@@ -116,7 +116,8 @@ max_sessions = 5
   EXPECT_EQ(config.cuda_cache, "/var/cache/h");
   EXPECT_EQ(config.cuda_cache_size, 3u << 20);
   EXPECT_EQ(config.scheduler.policy, "/opt/mine.so");
-  EXPECT_TRUE(config.scheduler.isolated);
+  EXPECT_FALSE(config.scheduler.isolated);
+  EXPECT_TRUE(Config().scheduler.isolated);
   EXPECT_EQ(config.scheduler.policy_host, "/opt/hawser-policy-host");
   EXPECT_EQ(config.scheduler.alone_after_ms, 50u);
   EXPECT_EQ(config.scheduler.max_unit_ms, 2000u);

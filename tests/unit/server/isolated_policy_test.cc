@@ -46,9 +46,7 @@ void TakeTurns(GrantScheduler& scheduler) {
   scheduler.SessionEnded(2);
 }
 
-SchedulerSettings Isolated(const std::string& plugin) {
-  return {.policy = plugin, .isolated = true, .policy_host = HAWSER_POLICY_HOST};
-}
+SchedulerSettings Isolated(const std::string& plugin) { return {.policy = plugin, .policy_host = HAWSER_POLICY_HOST}; }
 
 TEST(IsolatedPolicyTest, Decides) {
   auto scheduler = GrantScheduler::Start(Isolated(HAWSER_POLICY_DIRECTORY "/drr.so"));
@@ -80,7 +78,7 @@ TEST(IsolatedPolicyTest, ItsCrashAndItsHangAreTold) {
 }
 
 TEST(EjectedPolicyTest, IsKeptWithItsReasonAndItsDump) {
-  auto scheduler = GrantScheduler::Start({.policy = HAWSER_BAD_POLICY_DIRECTORY "/bad_error.so"});
+  auto scheduler = GrantScheduler::Start({.policy = HAWSER_BAD_POLICY_DIRECTORY "/bad_error.so", .isolated = false});
   ASSERT_TRUE(scheduler.ok()) << scheduler.status().text();
   EXPECT_FALSE((*scheduler)->EjectedPolicies().last);
   TakeTurns(**scheduler);
@@ -95,6 +93,16 @@ TEST(EjectedPolicyTest, IsKeptWithItsReasonAndItsDump) {
   (void)(*scheduler)->TakeNotices();
   EXPECT_TRUE((*scheduler)->SetPolicy("rr").ok());
   EXPECT_EQ((*scheduler)->EjectedPolicies().last->policy, "bad");
+}
+
+// A callback that never returns is ended with its process, whichever it is; so it is by default.
+TEST(IsolatedPolicyTest, IsWhatAPluginIsUnlessSaidOtherwise) {
+  ASSERT_TRUE(SchedulerSettings().isolated);
+  auto scheduler =
+      GrantScheduler::Start({.policy = HAWSER_BAD_POLICY_DIRECTORY "/bad_spin.so", .policy_host = HAWSER_POLICY_HOST});
+  ASSERT_TRUE(scheduler.ok()) << scheduler.status().text();
+  TakeTurns(**scheduler);  // Would never end with the plugin in this process.
+  EXPECT_EQ((*scheduler)->Policy(), "fair");
 }
 
 TEST(IsolatedPolicyTest, IsRefusedWithTheReason) {
