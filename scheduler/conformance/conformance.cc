@@ -74,6 +74,10 @@ Findings PlayScenario(const Scenario& original, const PolicyLibrary& policy) {
     problems.push_back("it wants on_timer() sooner than 250 us after the last one, " + std::to_string(hurried) +
                        " times a second; it is called later than that");
   }
+  if (played.short_units != 0) {
+    problems.push_back("it wants pieces of less than 10 us, " + std::to_string(played.short_units) +
+                       " times; they are lengthened to that");
+  }
   uint64_t busy = 0, used = 0, last_end = 0;
   for (const SimInterval& interval : played.busy) {
     busy += interval.end_ns - interval.begin_ns;

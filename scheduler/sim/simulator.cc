@@ -228,6 +228,7 @@ Result<SimResult> Simulation::Run() {
   result_.waited_ns = scheduler_.system().waited_ns;
   result_.lingered_ns = scheduler_.system().lingered_ns;
   result_.hurried_timers = scheduler_.policy().hurried_timers();
+  result_.short_units = scheduler_.policy().short_units();
   result_.asked_settings = scheduler_.policy().asked_settings();
   result_.final_dump = scheduler_.policy().Dump();
   return std::move(result_);

@@ -80,6 +80,7 @@ struct SimResult {
   uint64_t lingered_ns = 0;     ///< Idle because whoever had the grant had no work, although others had.
   uint64_t timers = 0;          ///< Times that the scheduler had to be woken by a clock.
   uint64_t hurried_timers = 0;  ///< Timers that the policy wanted sooner after on_timer() than it gets them.
+  uint64_t short_units = 0;     ///< Decisions whose pieces were lengthened.
   bool ejected = false;
   std::vector<PolicyEvent> events;
   std::set<std::string> asked_settings;  ///< That the policy looked for.

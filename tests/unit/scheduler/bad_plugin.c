@@ -40,6 +40,7 @@ enum bad {
   BAD_LOG,
   BAD_DUMP,
   BAD_HURRY,
+  BAD_UNIT,
   BAD_EARLY
 };
 
@@ -144,6 +145,9 @@ static int bad_select(void* state, hawser_decision* out) {
     case BAD_DUMP:
     case BAD_ERROR:
       return -7;
+    case BAD_UNIT:
+      out->unit_ns = 1;
+      break;
     case BAD_ABORT:
       abort();
     case BAD_NULL_POINTER:

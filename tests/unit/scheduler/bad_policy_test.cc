@@ -139,6 +139,12 @@ TEST(Conformance, FindsTheStarving) {
   EXPECT_GT(cases.value().size(), BuiltinScenarios().size());
 }
 
+TEST(Conformance, FindsWhosePiecesAreTooShort) {
+  const auto cases = TestConformance(File("unit"), {.seeds = 0});
+  ASSERT_TRUE(cases.ok());
+  EXPECT_THAT(Problems(cases.value()), ::testing::Contains(HasSubstr("pieces of less than 10 us")));
+}
+
 TEST(Conformance, FindsWhoseTimersAreTooDense) {
   const auto cases = TestConformance(File("hurry"), {.seeds = 0});
   ASSERT_TRUE(cases.ok());
