@@ -3,7 +3,9 @@
  * a policy that failed. See virtual_clock.h for the rule and its bound.
  *
  * Anticipation: a client that sends its next request when the last is done has, for a moment, no work. If it is further
- * behind than everybody who has, the device waits for it, unless it came back too late the last three times.
+ * behind than everybody who has, the device waits for it, unless it came back too late the last three times. Waits are
+ * charged to nobody, so nobody is waited for longer than the device was used by it: work of a microsecond every 200
+ * would else keep the device idle for most of the time.
  *
  * Settings: slice_us (2000), unit_us (0: the host's), anticipation_us (300). */
 #include <inttypes.h>
@@ -11,7 +13,7 @@
 
 #include "scheduler/policies/virtual_clock.h"
 
-enum { fair_patience = 3 };
+enum { fair_patience = 3, fair_credit = 8 /* anticipations that are free, or may be saved */ };
 
 typedef struct fair {
   const hawser_host* host;
@@ -23,7 +25,8 @@ typedef struct fair_tenant {
   virtual_times times;
   uint64_t idle_since;
   uint32_t has_work;
-  uint32_t late; /* came back after more than the anticipation, so many times in a row */
+  uint32_t late;     /* came back after more than the anticipation, so many times in a row */
+  uint64_t waits_ns; /* for so long it may still be waited for */
 } fair_tenant;
 
 static fair_tenant* fair_of(const fair* self, hawser_tenant* t) { return self->host->priv(self->host->ctx, t); }
@@ -44,6 +47,7 @@ static void fair_fini(void* state) { free(state); }
 static int fair_tenant_add(void* state, hawser_tenant* t, const hawser_tenant_cfg* cfg) {
   fair* self = state;
   virtual_join(&self->clock, &fair_of(self, t)->times, cfg->weight);
+  fair_of(self, t)->waits_ns = fair_credit * self->anticipation_ns;
   return 0;
 }
 
@@ -57,7 +61,10 @@ static void fair_runnable(void* state, hawser_tenant* t) {
   tenant->has_work = 1;
   tenant->times.start = virtual_start(&self->clock, &tenant->times);
   if (tenant->idle_since == 0) return;
-  if (self->host->now_ns(self->host->ctx) - tenant->idle_since <= self->anticipation_ns) {
+  const uint64_t away = self->host->now_ns(self->host->ctx) - tenant->idle_since;
+  const uint64_t waited = away < self->anticipation_ns ? away : self->anticipation_ns;
+  tenant->waits_ns -= waited < tenant->waits_ns ? waited : tenant->waits_ns;
+  if (away <= self->anticipation_ns) {
     tenant->late = 0;
   } else if (tenant->late < fair_patience) {
     ++tenant->late;
@@ -69,6 +76,11 @@ static void fair_idle(void* state, hawser_tenant* t) {
   fair_tenant* tenant = fair_of(self, t);
   tenant->has_work = 0;
   tenant->idle_since = self->host->now_ns(self->host->ctx);
+}
+
+/* For how long it is waited for now. */
+static uint64_t fair_patience_ns(const fair* self, const fair_tenant* tenant) {
+  return tenant->waits_ns < self->anticipation_ns ? tenant->waits_ns : self->anticipation_ns;
 }
 
 static int fair_select(void* state, hawser_decision* out) {
@@ -85,22 +97,25 @@ static int fair_select(void* state, hawser_decision* out) {
   for (hawser_tenant* t = host->next_tenant(host->ctx, NULL); t != NULL; t = host->next_tenant(host->ctx, t)) {
     fair_tenant* tenant = fair_of(self, t);
     if (tenant->has_work || tenant->idle_since == 0 || tenant->late >= fair_patience) continue;
-    if (now - tenant->idle_since >= self->anticipation_ns) continue;
+    if (now - tenant->idle_since >= fair_patience_ns(self, tenant)) continue;
     if (!virtual_before(virtual_start(&self->clock, &tenant->times), start)) continue;
-    const uint64_t wait = tenant->idle_since + self->anticipation_ns - now;
+    const uint64_t wait = tenant->idle_since + fair_patience_ns(self, tenant) - now;
     if (out->wait_ns == 0 || wait < out->wait_ns) out->wait_ns = wait;
   }
   if (out->wait_ns != 0) return HAWSER_SELECT_WAIT;
   self->clock.now = start;
   out->slice_ns = self->slice_ns;
   out->unit_ns = self->unit_ns;
-  out->linger_ns = fair_of(self, out->who)->late < fair_patience ? self->anticipation_ns : 0;
+  out->linger_ns = fair_of(self, out->who)->late < fair_patience ? fair_patience_ns(self, fair_of(self, out->who)) : 0;
   return HAWSER_SELECT_DECIDED;
 }
 
 static void fair_charged(void* state, hawser_tenant* t, uint64_t gpu_ns, uint32_t why) {
   fair* self = state;
-  virtual_charge(&self->clock, &fair_of(self, t)->times, gpu_ns, why);
+  fair_tenant* tenant = fair_of(self, t);
+  virtual_charge(&self->clock, &tenant->times, gpu_ns, why);
+  const uint64_t most = fair_credit * self->anticipation_ns;
+  tenant->waits_ns = gpu_ns >= most - tenant->waits_ns ? most : tenant->waits_ns + gpu_ns;
 }
 
 /* The one who would be chosen if `running` did not come back. */

@@ -75,6 +75,27 @@ TEST(Gpuvm, AnticipationCostsLittle) {
   EXPECT_GT(played.result.waited_ns, 0u);
 }
 
+// Somebody with work of a microsecond who comes back within the patience each time would else have the device wait most
+// of the time, charged to nobody.
+TEST(Gpuvm, FairWaitsForNobodyLongerThanTheDeviceIsUsedByHim) {
+  Scenario scenario;
+  scenario.duration_ns = 2'000'000'000;
+  SimClient busy, tiny;
+  busy.tenant.name = "busy";
+  busy.depth = 2;
+  busy.kernels = {{.length_ns = 2'000'000, .unit_ns = 500'000}};
+  tiny.tenant.name = "tiny";
+  tiny.think_ns = 250'000;
+  tiny.kernels = {{.length_ns = 1'000}};
+  scenario.clients = {busy, tiny};
+  const Played played = Play(scenario, "fair");
+  EXPECT_GE(played.metrics.busy, 0.97);
+  // Who uses the device for as long as he lets it wait is still waited for.
+  scenario.clients[1].kernels = {{.length_ns = 1'000'000}};
+  const Played even = Play(scenario, "fair");
+  EXPECT_NEAR(even.metrics.tenants[1].share, 0.5, 0.02);
+}
+
 TEST(Gpuvm, BandWithoutAnticipationIsCredit) {
   Scenario scenario = Load("gpuvm-2");
   scenario.settings["anticipation_us"] = "0";
