@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "softcuda/exec/address_space.h"
+#include "softcuda/exec/atomic_shared.h"
 
 namespace hawser::soft {
 
@@ -39,7 +40,7 @@ class AccessTable final : public exec::AddressSpace {
   /// Leaf that holds, or would hold, a range that begins at `address`.
   static size_t LeafOf(const Leaves& leaves, uint64_t address);
 
-  std::atomic<std::shared_ptr<const Leaves>> leaves_;
+  exec::AtomicShared<const Leaves> leaves_;
 };
 
 }  // namespace hawser::soft

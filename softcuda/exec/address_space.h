@@ -13,6 +13,8 @@
 #include <optional>
 #include <vector>
 
+#include "softcuda/exec/atomic_shared.h"
+
 namespace hawser::exec {
 
 /// Live bytes [begin, end).
@@ -56,7 +58,7 @@ class AllocationMap : public AddressSpace {
   void Publish(Table table);
 
   mutable std::mutex mutex_;  ///< Serialises writers only.
-  std::atomic<std::shared_ptr<const Table>> table_;
+  AtomicShared<const Table> table_;
 };
 
 }  // namespace hawser::exec
