@@ -87,9 +87,9 @@ void CudaBackend::FreeLater(wire::Id context, uint64_t address) {
 void CudaBackend::FreeBehind(PostponedFree later) {
   // The driver's own allocator waits for the device by itself. Chunks are unmapped, which waits for nothing.
   std::vector<std::shared_ptr<const PooledEvent>> marks;
-  bool marked = true;
   int32_t status = 0;
   Context* const context = later.behind_all ? Enter(later.context, &status) : nullptr;
+  bool marked = context != nullptr;
   if (context != nullptr) {
     const auto mark = [&](const StreamState& stream) {
       auto event = PooledEvent::Take(context->events);
