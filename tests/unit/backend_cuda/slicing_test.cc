@@ -94,6 +94,52 @@ TEST(CudaSlicingScan, LoopsThatWaitForOtherBlocksAreFound) {
             kWaits);
 }
 
+TEST(CudaSlicingScan, WhatThreadsOfABlockTellEachOtherIsFollowed) {
+  const auto loop = [](const std::string& tell) {
+    return WhyBody("$L:\nld.volatile.global.u32 %r2, [%rd1];\nsetp.ne.u32 %p2, %r2, 0;\n" + tell + "\n@!%p1 bra $L;");
+  };
+  // __syncthreads_or(), __syncthreads_count(), votes.
+  EXPECT_EQ(loop("barrier.cta.red.or.pred %p1, 0, %p2;"), kWaits);
+  EXPECT_EQ(loop("bar.red.and.pred %p1, 0, %p2;"), kWaits);
+  EXPECT_EQ(loop("barrier.cta.red.popc.u32 %r3, 0, %p2;\nsetp.ne.u32 %p1, %r3, 0;"), kWaits);
+  EXPECT_EQ(loop("vote.sync.any.pred %p1, %p2, 0xffffffff;"), kWaits);
+  // Shared memory, by atomics.
+  const std::string shared = "mov.u32 %r5, 0;\n";
+  EXPECT_EQ(loop(shared + "st.shared.u32 [%r5], %r2;\natom.shared.add.u32 %r3, [%r5], 0;\nsetp.ne.u32 %p1, %r3, 0;"),
+            kWaits);
+  EXPECT_EQ(loop(shared + "atom.shared.exch.b32 %r4, [%r5], %r2;\nld.shared.u32 %r3, [%r5];\nsetp.ne.u32 %p1, %r3, 0;"),
+            kWaits);
+  EXPECT_EQ(loop(shared + "red.shared.max.u32 [%r5], %r2;\nld.shared.u32 %r3, [%r5];\nsetp.ne.u32 %p1, %r3, 0;"),
+            kWaits);
+  // A barrier that tells nothing.
+  EXPECT_EQ(loop("bar.sync 0;\nadd.s32 %r6, %r6, 1;\nsetp.gt.u32 %p1, %r6, 9;"), "");
+}
+
+TEST(CudaSlicingScan, ACompareAndExchangeMayBeALoad) {
+  const auto loop = [](const std::string& decide) {
+    return WhyBody("mov.u32 %r2, 0;\n$L:\natom.global.cas.b32 %r3, [%rd1], %r2, %r2;\nsetp.ne.s32 " + decide +
+                   ";\nmov.u32 %r2, %r3;\n@%p1 bra $L;");
+  };
+  EXPECT_EQ(loop("%p1, %r3, %r1"), kWaits);
+  EXPECT_EQ(loop("%p1, %r3, %r2"), "");
+}
+
+TEST(CudaSlicingScan, FunctionsThatCallEachOtherAreALoop) {
+  const auto module = [](const std::string& look, const std::string& again) {
+    return Head() +
+           ".func one(.param .b64 where);\n.func two(.param .b64 where)\n{\n.reg .b32 %r<3>;\n.reg .b64 %rd<3>;\n.reg "
+           ".pred %p1;\n" +
+           "ld.param.u64 %rd1, [where];\n" + look +
+           "setp.ne.u32 %p1, %r1, 0;\n@%p1 bra $E;\n{\n.param .b64 a;\nst.param.b64 [a], %rd1;\n" +
+           "call.uni one, (a);\n}\n$E:\nret;\n}\n.func one(.param .b64 where)\n{\n.reg .b64 %rd<3>;\n" +
+           "ld.param.u64 %rd1, [where];\n{\n" + ".param .b64 a;\nst.param.b64 [a], %rd1;\n" + again + "}\nret;\n}\n" +
+           Kernel("{\n.param .b64 a;\nst.param.b64 [a], %rd1;\ncall.uni two, (a);\n}");
+  };
+  EXPECT_EQ(Why(module("ld.volatile.u32 %r1, [%rd1];\n", "call.uni two, (a);\n")), kWaits);
+  EXPECT_EQ(Why(module("ld.volatile.u32 %r1, [%rd1];\n", "")), "");
+  EXPECT_EQ(Why(module("ld.u32 %r1, [%rd1];\n", "call.uni two, (a);\n")), "");
+}
+
 TEST(CudaSlicingScan, AFunctionThatLooksAtOthersMayBeHowALoopWaits) {
   const std::string poll =
       ".func (.param .b32 out) look(.param .b64 where)\n{\n.reg .b32 %r<3>;\n.reg .b64 %rd<3>;\n"
@@ -155,6 +201,14 @@ TEST(CudaSlicingScan, FunctionsThatAreCalledByTheirAddressesMayBeOtherModules) {
       "{\n.param .b64 a;\nst.param.b64 [a], %rd1;\nproto: .callprototype _ (.param .b64 p);\n"
       "call %rd1, (a), proto;\n}";
   EXPECT_EQ(WhyBody(call), "it calls functions by their addresses");
+}
+
+TEST(CudaSlicingScan, AddressesOfFunctionsWouldBeThoseOfTheCopy) {
+  // Another kernel, which runs whole, would call them.
+  const std::string function = ".func twice()\n{\nret;\n}\n";
+  EXPECT_EQ(Why(Head() + function + Kernel("mov.u64 %rd2, twice;\nst.global.u64 [%rd1], %rd2;")),
+            "it takes the address of a function");
+  EXPECT_EQ(Why(Head() + function + Kernel("call.uni twice;")), "");
 }
 
 TEST(CudaSlicingScan, WhatIsElsewhereIsNotKnown) {

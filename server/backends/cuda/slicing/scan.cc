@@ -46,6 +46,11 @@ bool IsHarmless(std::string_view name) {
   return std::find(kHarmless.begin(), kHarmless.end(), name) != kHarmless.end();
 }
 
+constexpr const char* kTakesAddress = "it takes the address of a function";
+constexpr const char* kMayWait = "a loop may wait for another block";
+
+bool IsCall(const Instruction& instruction) { return ptx::Opcode(instruction) == "call"; }
+
 /// A kernel with all that it may call.
 class Scan {
  public:
@@ -66,10 +71,10 @@ class Scan {
     if (!why_.empty()) return why_;
     for (const Function* function : reached_) {
       if (MayWait(module_, *function, [&](std::string_view callee) { return Polls(callee); })) {
-        return "a loop may wait for another block";
+        return kMayWait;
       }
     }
-    return {};
+    return RecursionMayWait() ? kMayWait : "";
   }
 
   /// Whatever else there is to say of it.
@@ -160,8 +165,87 @@ class Scan {
       if (op.find("cluster") != std::string_view::npos || op.starts_with("mapa") || op.starts_with("getctarank")) {
         why_ = "it knows of clusters";
       }
-      if (ptx::Opcode(instruction) == "call" && IsIndirect(function, instruction)) {
-        why_ = "it calls functions by their addresses";
+      if (IsCall(instruction) && IsIndirect(function, instruction)) why_ = "it calls functions by their addresses";
+      if (TakesAddress(function, instruction)) why_ = kTakesAddress;
+    }
+  }
+
+  /// Of a function: that of the copy is another one than the module's, which others may call by it.
+  bool TakesAddress(const Function& function, const Instruction& instruction) const {
+    for (uint32_t i = 0; i < instruction.operand_count; ++i) {
+      const Operand& operand = function.operands[instruction.first_operand + i];
+      if (IsCall(instruction) && operand.kind == OperandKind::kSymbol) continue;
+      if (NamesFunction(function, operand)) return true;
+    }
+    return false;
+  }
+  bool NamesFunction(const Function& function, const Operand& operand) const {
+    if (operand.kind == OperandKind::kSymbol) return IsFunction(operand.index);
+    if (operand.first == ptx::kNone) return false;
+    // An address has its base alone there. Groups do not nest deeper than a few levels: the parser sees to that.
+    const uint32_t count = operand.kind == OperandKind::kAddress ? 1 : operand.count;
+    for (uint32_t i = 0; i < count && operand.first + i < function.operands.size(); ++i) {
+      if (NamesFunction(function, function.operands[operand.first + i])) return true;
+    }
+    return false;
+  }
+  bool IsFunction(uint32_t name) const {
+    return name < module_.names.size() && functions_.contains(module_.names[name]);
+  }
+
+  /// The functions of the module that it calls by their names, once for each call.
+  std::vector<const Function*> Callees(const Function& function) const {
+    std::vector<const Function*> callees;
+    for (const Operand& operand : function.operands) {
+      if (operand.kind != OperandKind::kSymbol || !IsFunction(operand.index)) continue;
+      callees.push_back(functions_.find(module_.names[operand.index])->second);
+    }
+    return callees;
+  }
+
+  /// Functions that call each other are a loop too. What neither calls nor is called by one of those that are left is
+  /// in none; of the rest nobody may look at other blocks, nor those that they call.
+  bool RecursionMayWait() const {
+    std::unordered_map<const Function*, std::vector<const Function*>> callees, callers;
+    for (const Function* function : reached_) {
+      callees[function] = Callees(*function);
+      for (const Function* callee : callees[function]) callers[callee].push_back(function);
+    }
+    std::unordered_set<const Function*> left(reached_.begin(), reached_.end());
+    Peel(callees, callers, &left);
+    Peel(callers, callees, &left);
+    std::vector<const Function*> next(left.begin(), left.end());
+    while (!next.empty()) {
+      const Function* const function = next.back();
+      next.pop_back();
+      if (LooksAtOthers(*function)) return true;
+      for (const Function* callee : callees[function]) {
+        if (left.insert(callee).second) next.push_back(callee);
+      }
+    }
+    return false;
+  }
+  using Edges = std::unordered_map<const Function*, std::vector<const Function*>>;
+  /// Takes away those from whom no edge leads to another one that is left, again and again.
+  static void Peel(const Edges& out, const Edges& in, std::unordered_set<const Function*>* left) {
+    std::unordered_map<const Function*, size_t> edges;
+    std::vector<const Function*> free;
+    for (const Function* function : *left) {
+      const auto at = out.find(function);
+      if (at != out.end()) {
+        edges[function] = static_cast<size_t>(std::count_if(
+            at->second.begin(), at->second.end(), [&](const Function* each) { return left->contains(each); }));
+      }
+      if (edges[function] == 0) free.push_back(function);
+    }
+    while (!free.empty()) {
+      const Function* const function = free.back();
+      free.pop_back();
+      left->erase(function);
+      const auto at = in.find(function);
+      if (at == in.end()) continue;
+      for (const Function* other : at->second) {
+        if (left->contains(other) && --edges[other] == 0) free.push_back(other);
       }
     }
   }
@@ -179,7 +263,8 @@ class Scan {
     const auto function = functions_.find(name);
     if (function == functions_.end()) return true;
     if (!function->second->defined) return !IsHarmless(name);
-    return LooksAtOthers(*function->second);
+    const std::vector<ptx::Instruction>& instructions = function->second->instructions;
+    return LooksAtOthers(*function->second) || std::any_of(instructions.begin(), instructions.end(), IsCall);
   }
 
   const Module& module_;

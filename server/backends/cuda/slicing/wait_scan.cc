@@ -42,11 +42,29 @@ bool IsFence(std::string_view op) { return op.starts_with("membar") || op.starts
 bool IsPlainLoad(std::string_view op) { return op.starts_with("ld.") && !IsPrivate(op) && !Has(op, ".nc"); }
 
 /// Instructions whose first operand is no destination.
-bool WritesNoRegister(std::string_view opcode) {
+bool WritesNoRegister(const Instruction& instruction) {
+  const std::string_view opcode = ptx::Opcode(instruction);
+  // A barrier may give every thread what all of them said: __syncthreads_or().
+  if ((opcode == "bar" || opcode == "barrier") && Has(instruction.op, ".red")) return false;
   for (const std::string_view each :
        {"st",       "red",           "bra",     "brx",          "bar",  "barrier", "membar",    "fence",
         "prefetch", "prefetchu",     "ret",     "exit",         "trap", "brkpt",   "nanosleep", "cp",
         "discard",  "applypriority", "pmevent", "stackrestore", "sust", "sured",   "setmaxnreg"}) {
+    if (opcode == each) return true;
+  }
+  return false;
+}
+
+/// Whether what the instruction reads may be found in memory afterwards, and whether it may give what is there.
+bool MayKeep(std::string_view opcode) {
+  for (const std::string_view each :
+       {"st", "call", "cp", "atom", "red", "sust", "sured", "stmatrix", "wmma", "mbarrier"}) {
+    if (opcode == each) return true;
+  }
+  return false;
+}
+bool MayFind(std::string_view opcode) {
+  for (const std::string_view each : {"ld", "ldu", "call", "atom", "suld", "tex", "ldmatrix", "wmma", "mbarrier"}) {
     if (opcode == each) return true;
   }
   return false;
@@ -126,11 +144,11 @@ class Taint {
         const Instruction& instruction = function_.instructions[index];
         if (!IsTainted(instruction)) continue;
         const std::string_view opcode = ptx::Opcode(instruction);
-        if (opcode == "st" || opcode == "call" || opcode == "cp") {
+        if (MayKeep(opcode)) {
           more = more || !memory_;
-          memory_ = true;  // What is kept in memory may be read again.
+          memory_ = true;
         }
-        if (!WritesNoRegister(opcode) && opcode != "call") more = MarkDestination(instruction) || more;
+        if (!WritesNoRegister(instruction) && opcode != "call") more = MarkDestination(instruction) || more;
       }
     }
     return true;
@@ -140,12 +158,16 @@ class Taint {
     if (instruction.predicated && instruction.predicate < tainted_.size() && tainted_[instruction.predicate]) {
       return true;
     }
-    if (memory_ && ptx::Opcode(instruction) == "ld") return true;
-    const bool writes = !WritesNoRegister(ptx::Opcode(instruction)) && ptx::Opcode(instruction) != "call";
-    for (uint32_t i = writes ? 1 : 0; i < instruction.operand_count; ++i) {
-      if (Reads(function_.operands[instruction.first_operand + i])) return true;
+    return (memory_ && MayFind(ptx::Opcode(instruction))) || CountReads(instruction, 1) != 0;
+  }
+  /// How many of the operands that it reads have to do with it; `most` are enough.
+  int CountReads(const Instruction& instruction, int most) const {
+    const bool writes = !WritesNoRegister(instruction) && ptx::Opcode(instruction) != "call";
+    int count = 0;
+    for (uint32_t i = writes ? 1 : 0; i < instruction.operand_count && count < most; ++i) {
+      count += Reads(function_.operands[instruction.first_operand + i]) ? 1 : 0;
     }
-    return false;
+    return count;
   }
   bool Holds(const Operand& operand) const {
     return operand.kind == OperandKind::kRegister && operand.index < tainted_.size() && tainted_[operand.index];
@@ -193,14 +215,19 @@ bool Decides(const Function& function, const std::vector<uint32_t>& loop, const 
   });
 }
 
-/// "Old value as I saw it last -> new value; again if it was another": the compared value is what came out before.
+/// "Old value as I saw it last -> new value; again if it was another": the compared value is what came out before, and
+/// it is compared with what comes out now. Without that it is a load of another kind, and may wait for a value.
 bool TriesAgainWithWhatItSaw(const Function& function, const std::vector<uint32_t>& loop, const Instruction& atomic) {
   if (!Has(atomic.op, ".cas") || atomic.operand_count < 4) return false;
   const Operand& compared = function.operands[atomic.first_operand + 2];
   if (compared.kind != OperandKind::kRegister) return false;
   Taint taint(function, loop);
   taint.Mark(atomic);
-  return taint.Spread() && taint.Holds(compared);
+  if (!taint.Spread() || !taint.Holds(compared)) return false;
+  return std::any_of(loop.begin(), loop.end(), [&](uint32_t index) {
+    const Instruction& each = function.instructions[index];
+    return ptx::Opcode(each) == "setp" && taint.CountReads(each, 2) == 2;
+  });
 }
 
 std::string_view CalleeOf(const Module& module, const Function& function, const Instruction& call) {
@@ -258,9 +285,7 @@ bool MayWait(const Module& module, const Function& function, const std::function
 
 bool LooksAtOthers(const Function& function) {
   return std::any_of(function.instructions.begin(), function.instructions.end(), [](const Instruction& each) {
-    const std::string_view opcode = ptx::Opcode(each);
-    return opcode == "call" || opcode == "nanosleep" || IsAtomic(each.op) || IsWatchfulLoad(each.op) ||
-           IsFence(each.op);
+    return ptx::Opcode(each) == "nanosleep" || IsAtomic(each.op) || IsWatchfulLoad(each.op) || IsFence(each.op);
   });
 }
 

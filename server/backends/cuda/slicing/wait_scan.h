@@ -15,7 +15,7 @@ namespace hawser::server::cuda_slicing {
 bool MayWait(const ptx::Module& module, const ptx::Function& function,
              const std::function<bool(std::string_view name)>& polls);
 
-/// True when the function itself, loop or no loop, looks at what other blocks may write meanwhile, or calls another.
+/// True when the function itself, loop or no loop, looks at what other blocks may write meanwhile.
 bool LooksAtOthers(const ptx::Function& function);
 
 }  // namespace hawser::server::cuda_slicing
