@@ -124,6 +124,31 @@ TEST(CudaSlicingScan, ACompareAndExchangeMayBeALoad) {
   EXPECT_EQ(loop("%p1, %r3, %r2"), "");
 }
 
+TEST(CudaSlicingScan, LoopsThatOnlyReadAgainWait) {
+  const std::string test = "setp.ne.u32 %p1, %r3, %r1;\n@%p1 bra $L;";
+  EXPECT_EQ(WhyBody("$L:\nbar.sync 0;\nld.global.u32 %r3, [%rd1];\n" + test), kWaits);
+  EXPECT_EQ(WhyBody("$L:\nld.u32 %r3, [%rd1+8];\n" + test), kWaits);
+  EXPECT_EQ(WhyBody("$L:\nadd.s64 %rd2, %rd1, 8;\nld.global.u32 %r2, [%rd2];\nadd.s32 %r3, %r2, 1;\n" + test), kWaits);
+  // By shared memory, and within another loop, whose rounds differ.
+  EXPECT_EQ(WhyBody("mov.u32 %r5, 0;\n$L:\nld.global.u32 %r2, [%rd1];\nst.shared.u32 [%r5], %r2;\nbar.sync 0;\n"
+                    "ld.shared.u32 %r3, [%r5];\n" +
+                    test),
+            kWaits);
+  EXPECT_EQ(WhyBody("mov.u32 %r2, 0;\n$O:\nadd.s64 %rd1, %rd1, 4;\n$L:\nld.global.u32 %r3, [%rd1];\nbar.sync 0;\n" +
+                    test + "\nadd.s32 %r2, %r2, 1;\nsetp.lt.u32 %p2, %r2, %r1;\n@%p2 bra $O;"),
+            kWaits);
+  // The bound is read again, the place is another one, or what it reads is what it writes.
+  EXPECT_EQ(WhyBody("mov.u32 %r2, 0;\n$L:\nadd.s32 %r2, %r2, 1;\nld.global.u32 %r1, [%rd1];\nsetp.lt.u32 %p1, %r2, "
+                    "%r1;\n@%p1 bra $L;"),
+            "");
+  EXPECT_EQ(WhyBody("$L:\nld.global.u64 %rd1, [%rd1];\nsetp.ne.u64 %p1, %rd1, 0;\n@%p1 bra $L;"), "");
+  EXPECT_EQ(WhyBody("$L:\nld.global.u32 %r2, [%rd1];\nadd.s32 %r3, %r2, -1;\nst.global.u32 [%rd1], %r3;\n" + test), "");
+  EXPECT_EQ(WhyBody("mov.u32 %r5, 0;\n$L:\nld.shared.u32 %r2, [%r5];\nadd.s32 %r6, %r6, 1;\nst.shared.u32 [%r5], %r6;\n"
+                    "ld.global.u32 %r7, [%rd1];\nadd.s32 %r3, %r2, %r7;\n" +
+                    test),
+            "");
+}
+
 TEST(CudaSlicingScan, FunctionsThatCallEachOtherAreALoop) {
   const auto module = [](const std::string& look, const std::string& again) {
     return Head() +

@@ -5,6 +5,9 @@
 #include <cstdint>
 #include <vector>
 
+#include "server/backends/cuda/slicing/loops.h"
+#include "server/backends/cuda/slicing/opcodes.h"
+#include "server/backends/cuda/slicing/repeat_scan.h"
 #include "softcuda/ptx/flow.h"
 
 namespace hawser::server::cuda_slicing {
@@ -16,44 +19,6 @@ using ptx::Instruction;
 using ptx::Module;
 using ptx::Operand;
 using ptx::OperandKind;
-
-bool Has(std::string_view op, std::string_view modifier) {
-  for (size_t at = op.find(modifier); at != std::string_view::npos; at = op.find(modifier, at + 1)) {
-    const size_t end = at + modifier.size();
-    if (end == op.size() || op[end] == '.') return true;
-  }
-  return false;
-}
-
-/// Memory that no other block can reach.
-bool IsPrivate(std::string_view op) {
-  return op.find(".shared") != std::string_view::npos || Has(op, ".local") || Has(op, ".param") || Has(op, ".const");
-}
-bool IsAtomic(std::string_view op) { return op.starts_with("atom.") && !IsPrivate(op); }
-/// A load that is made again each time because others may write.
-bool IsWatchfulLoad(std::string_view op) {
-  if (!op.starts_with("ld.") || IsPrivate(op)) return false;
-  for (const std::string_view modifier : {".volatile", ".acquire", ".relaxed", ".mmio", ".cv", ".cg"}) {
-    if (Has(op, modifier)) return true;
-  }
-  return false;
-}
-bool IsFence(std::string_view op) { return op.starts_with("membar") || op.starts_with("fence"); }
-bool IsPlainLoad(std::string_view op) { return op.starts_with("ld.") && !IsPrivate(op) && !Has(op, ".nc"); }
-
-/// Instructions whose first operand is no destination.
-bool WritesNoRegister(const Instruction& instruction) {
-  const std::string_view opcode = ptx::Opcode(instruction);
-  // A barrier may give every thread what all of them said: __syncthreads_or().
-  if ((opcode == "bar" || opcode == "barrier") && Has(instruction.op, ".red")) return false;
-  for (const std::string_view each :
-       {"st",       "red",           "bra",     "brx",          "bar",  "barrier", "membar",    "fence",
-        "prefetch", "prefetchu",     "ret",     "exit",         "trap", "brkpt",   "nanosleep", "cp",
-        "discard",  "applypriority", "pmevent", "stackrestore", "sust", "sured",   "setmaxnreg"}) {
-    if (opcode == each) return true;
-  }
-  return false;
-}
 
 /// Whether what the instruction reads may be found in memory afterwards, and whether it may give what is there.
 bool MayKeep(std::string_view opcode) {
@@ -68,61 +33,6 @@ bool MayFind(std::string_view opcode) {
     if (opcode == each) return true;
   }
   return false;
-}
-
-/// Strongly connected parts of a flow graph that can run more than once. Tarjan's algorithm, without recursion: a
-/// hostile text may be as deep as it is long.
-std::vector<std::vector<uint32_t>> LoopsOf(const std::vector<BasicBlock>& blocks) {
-  constexpr uint32_t kUnseen = UINT32_MAX;
-  const auto count = static_cast<uint32_t>(blocks.size());
-  std::vector<uint32_t> number(count, kUnseen), low(count, 0);
-  std::vector<bool> open(count, false);
-  std::vector<uint32_t> stack;
-  struct Step {
-    uint32_t block = 0;
-    size_t next = 0;
-  };
-  std::vector<Step> path;
-  std::vector<std::vector<uint32_t>> loops;
-  uint32_t seen = 0;
-  const auto enter = [&](uint32_t block) {
-    number[block] = low[block] = seen++;
-    open[block] = true;
-    stack.push_back(block);
-    path.push_back({block, 0});
-  };
-  for (uint32_t root = 0; root < count; ++root) {
-    if (number[root] != kUnseen) continue;
-    enter(root);
-    while (!path.empty()) {
-      Step& step = path.back();
-      const uint32_t block = step.block;
-      const std::vector<uint32_t>& successors = blocks[block].successors;
-      if (step.next < successors.size()) {
-        const uint32_t next = successors[step.next++];
-        if (number[next] == kUnseen) {
-          enter(next);
-        } else if (open[next]) {
-          low[block] = std::min(low[block], number[next]);
-        }
-        continue;
-      }
-      path.pop_back();
-      if (!path.empty()) low[path.back().block] = std::min(low[path.back().block], low[block]);
-      if (low[block] != number[block]) continue;
-      std::vector<uint32_t> part;
-      for (;;) {
-        const uint32_t member = stack.back();
-        stack.pop_back();
-        open[member] = false;
-        part.push_back(member);
-        if (member == block) break;
-      }
-      const bool itself = std::find(successors.begin(), successors.end(), block) != successors.end();
-      if (part.size() > 1 || itself) loops.push_back(std::move(part));
-    }
-  }
-  return loops;
 }
 
 /// What follows, within one loop, from what one or more instructions see.
@@ -280,7 +190,7 @@ bool MayWait(const Module& module, const Function& function, const std::function
     std::sort(loop.begin(), loop.end());
     if (LoopMayWait(module, function, loop, polls)) return true;
   }
-  return false;
+  return OnlyReadsAgain(function, blocks);
 }
 
 bool LooksAtOthers(const Function& function) {
