@@ -84,7 +84,8 @@ TEST(CudaSlicingScan, LoopsThatWaitForOtherBlocksAreFound) {
   EXPECT_EQ(loop("membar.gl;\nld.global.u32 %r3, [%rd1];"), kWaits);
   // Through several registers, and through memory.
   EXPECT_EQ(loop("ld.volatile.global.u32 %r5, [%rd1];\nadd.s32 %r6, %r5, 1;\nmov.u32 %r3, %r6;"), kWaits);
-  EXPECT_EQ(loop("ld.volatile.global.u32 %r5, [%rd1];\nst.global.u32 [%rd1+8], %r5;\nld.global.u32 %r3, [%rd1+8];"),
+  EXPECT_EQ(loop("ld.volatile.global.u32 %r5, [%rd1];\nst.global.u32 [%rd1+8], %r5;\nbar.sync 0;\nld.global.u32 %r3, "
+                 "[%rd1+8];"),
             kWaits);
   // Sleeping is for those who wait, whatever they look at.
   EXPECT_EQ(loop("nanosleep.u32 100;\nld.global.u32 %r3, [%rd1];"), kWaits);
@@ -113,6 +114,24 @@ TEST(CudaSlicingScan, WhatThreadsOfABlockTellEachOtherIsFollowed) {
             kWaits);
   // A barrier that tells nothing.
   EXPECT_EQ(loop("bar.sync 0;\nadd.s32 %r6, %r6, 1;\nsetp.gt.u32 %p1, %r6, 9;"), "");
+}
+
+TEST(CudaSlicingScan, PlacesInQueuesDecideAboutNothing) {
+  // for (i ..) if (in[i]) out[atomicAdd(count, 1)] = i; and the same that keeps the place.
+  const auto loop = [](const std::string& store, const std::string& barrier = "") {
+    return WhyBody(
+        "$L:\nld.global.u32 %r2, [%rd1];\nsetp.eq.u32 %p2, %r2, 0;\n@%p2 bra $N;\natom.global.add.u32 %r3, [%rd1+8], "
+        "1;\n"
+        "mad.wide.u32 %rd2, %r3, 4, %rd1;\n" +
+        store + "\n$N:\n" + barrier +
+        "add.s64 %rd1, %rd1, 4;\nadd.s32 %r6, %r6, 1;\nsetp.lt.u32 %p1, %r6, %r1;\n@%p1 bra $L;");
+  };
+  EXPECT_EQ(loop("st.global.u32 [%rd2], %r6;"), "");
+  EXPECT_EQ(loop("st.global.u32 [%rd2], %r6;", "bar.sync 0;\n"), "");
+  EXPECT_EQ(loop("st.global.u32 [%rd1], %r3;"), "");
+  // Others may read it behind a barrier; and what is the thread's own is where compilers keep what has no register.
+  EXPECT_EQ(loop("st.global.u32 [%rd1], %r3;", "bar.sync 0;\n"), kWaits);
+  EXPECT_EQ(loop("st.local.u32 [%rd8], %r3;\nld.local.u32 %r6, [%rd8];"), kWaits);
 }
 
 TEST(CudaSlicingScan, ACompareAndExchangeMayBeALoad) {

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <utility>
 #include <vector>
 
 #include "server/backends/cuda/slicing/loops.h"
@@ -34,12 +35,19 @@ bool MayFind(std::string_view opcode) {
   }
   return false;
 }
+bool IsBarrier(const Instruction& instruction) {
+  const std::string_view opcode = ptx::Opcode(instruction);
+  return opcode == "bar" || opcode == "barrier" || opcode == "call";
+}
 
 /// What follows, within one loop, from what one or more instructions see.
 class Taint {
  public:
   Taint(const Function& function, const std::vector<uint32_t>& instructions)
-      : function_(function), instructions_(instructions), tainted_(function.registers.size(), false) {}
+      : function_(function), instructions_(instructions), tainted_(function.registers.size(), false) {
+    has_barrier_ = std::any_of(instructions.begin(), instructions.end(),
+                               [&](uint32_t index) { return IsBarrier(function.instructions[index]); });
+  }
 
   void Mark(const Instruction& instruction) { MarkDestination(instruction); }
 
@@ -54,10 +62,7 @@ class Taint {
         const Instruction& instruction = function_.instructions[index];
         if (!IsTainted(instruction)) continue;
         const std::string_view opcode = ptx::Opcode(instruction);
-        if (MayKeep(opcode)) {
-          more = more || !memory_;
-          memory_ = true;
-        }
+        if (MayKeep(opcode)) more = Keep(instruction) || more;
         if (!WritesNoRegister(instruction) && opcode != "call") more = MarkDestination(instruction) || more;
       }
     }
@@ -68,7 +73,11 @@ class Taint {
     if (instruction.predicated && instruction.predicate < tainted_.size() && tainted_[instruction.predicate]) {
       return true;
     }
-    return (memory_ && MayFind(ptx::Opcode(instruction))) || CountReads(instruction, 1) != 0;
+    if (MayFind(ptx::Opcode(instruction))) {
+      if (kept_private_ && !Has(instruction.op, ".global")) return true;
+      if (kept_global_ && !IsPrivate(instruction.op)) return true;
+    }
+    return CountReads(instruction, 1) != 0;
   }
   /// How many of the operands that it reads have to do with it; `most` are enough.
   int CountReads(const Instruction& instruction, int most) const {
@@ -84,6 +93,24 @@ class Taint {
   }
 
  private:
+  /// What is kept in memory may be read again: what its block has for itself always, global memory where there is a
+  /// barrier, behind which other threads read it. A thread needs no memory to know what it has just written. Nor does
+  /// it matter where something is written in global memory: places in queues come from atomics.
+  bool Keep(const Instruction& instruction) {
+    bool changed = false;
+    if (!Has(instruction.op, ".global")) changed = !std::exchange(kept_private_, true);
+    if (IsPrivate(instruction.op) || !has_barrier_ || !KeepsAsValue(instruction)) return changed;
+    return !std::exchange(kept_global_, true) || changed;
+  }
+  bool KeepsAsValue(const Instruction& instruction) const {
+    if (ptx::Opcode(instruction) != "st") return true;
+    if (instruction.predicated && instruction.predicate < tainted_.size() && tainted_[instruction.predicate])
+      return true;
+    for (uint32_t i = 1; i < instruction.operand_count; ++i) {
+      if (Reads(function_.operands[instruction.first_operand + i])) return true;
+    }
+    return false;
+  }
   bool Reads(const Operand& operand) const {
     if (Holds(operand)) return true;
     if (operand.first == ptx::kNone) return false;
@@ -112,7 +139,9 @@ class Taint {
   const Function& function_;
   const std::vector<uint32_t>& instructions_;
   std::vector<bool> tainted_;
-  bool memory_ = false;
+  bool has_barrier_ = false;   ///< Or calls, which may have one.
+  bool kept_private_ = false;  ///< Memory of the block or the thread may hold it,
+  bool kept_global_ = false;   ///< and global memory.
 };
 
 /// True when a branch of the loop depends on it.
