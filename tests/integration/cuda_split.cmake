@@ -49,7 +49,8 @@ foreach(transport shm tcp)
     COMMAND ${HAWSER_PYTHON} ${CMAKE_CURRENT_SOURCE_DIR}/cuda_split_same.py --build ${PROJECT_BINARY_DIR}
             --transport ${transport} --settings off gate gate,refuse=2 gate,refuse=2,cores=1 blocks=1 blocks=3 blocks=7,refuse=3
             --split places --split matmul --split stride --split histogram --split last_done --split greatest
-            --split reversed --split guarded --split counted --split weighted --split last_counts --whole addressed --whole timed --never together --alarm later
+            --split reversed --split guarded --split counted --split weighted --split last_counts --split listed
+            --whole addressed --whole timed --whole kept --whole voted --never together --alarm later
             -- ${CMAKE_CURRENT_BINARY_DIR}/cuda_split_kernels)
   set_tests_properties(cuda_split_same_${transport} PROPERTIES LABELS integration TIMEOUT ${HAWSER_TIME_LIMIT} SKIP_RETURN_CODE 77
     ENVIRONMENT "${HAWSER_TEST_ENVIRONMENT}")

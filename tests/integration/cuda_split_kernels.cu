@@ -175,6 +175,32 @@ __global__ void all_meet(uint32_t* met, uint32_t* out) {
   out[blockIdx.x * blockDim.x + threadIdx.x] = *met;
 }
 
+__device__ __noinline__ float Other(int i) { return 2 * weights[i % 5]; }
+/// Keeps addresses of functions for a kernel that runs whole: those of a copy would be none of its module's.
+__global__ void kept(Function* out) { out[blockIdx.x] = blockIdx.x % 2 == 0 ? Weight : Other; }
+__global__ void called_kept(const Function* functions, float* out) {
+  out[blockIdx.x] = functions[blockIdx.x](static_cast<int>(blockIdx.x));
+}
+
+/// One block after the other, from the last to the first; each asks all of its threads whether it is its turn.
+__global__ void voted(uint32_t* turn, uint32_t* out) {
+  const uint32_t mine = gridDim.x - 1 - blockIdx.x;
+  while (__syncthreads_or(threadIdx.x == 0 && *static_cast<volatile uint32_t*>(turn) == mine) == 0) {
+  }
+  if (threadIdx.x == 0) {
+    out[mine] = mine == 0 ? 1 : out[mine - 1] * 31 + mine;
+    __threadfence();
+    atomicAdd(turn, 1u);
+  }
+}
+
+/// Places in a list come from an atomic, and what is read decides about who needs one: no block waits.
+__global__ void listed(const uint32_t* in, uint32_t* count, uint32_t* out, int n) {
+  for (int i = blockIdx.x * blockDim.x + threadIdx.x; i < n; i += gridDim.x * blockDim.x) {
+    if (in[i] % 3 != 1) out[atomicAdd(count, 1u)] = 1;
+  }
+}
+
 /// All blocks wait for the last one, and by plain loads, of which no detector knows that: tries may be flag, as far as
 /// the compiler can tell. Whole, such a launch ends where all of its blocks run at once.
 __global__ void later(uint32_t* flag, uint32_t* tries, uint32_t* out) {
@@ -304,6 +330,16 @@ int main() {
     Buffer<uint32_t> met(1), out(2 * 32);
     all_meet<<<2, 32>>>(met.get(), out.get());
     out.Tell("all_meet");
+    Buffer<Function> functions(12);
+    kept<<<12, 1>>>(functions.get());
+    called_kept<<<12, 1>>>(functions.get(), called.get());
+    called.Tell("called_kept");
+    Buffer<uint32_t> turn(1), turns(12);
+    voted<<<12, 32>>>(turn.get(), turns.get());
+    turns.Tell("voted");
+    Buffer<uint32_t> count(1), list(500);
+    listed<<<9, 16>>>(list.get(), count.get(), list.get() + 100, 100);
+    list.Tell("listed");
   }
   {
     Buffer<uint32_t> flag(1), tries(12), out(12 * 8);
