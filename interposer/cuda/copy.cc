@@ -74,7 +74,7 @@ bool IsPinned(const void* pointer) {
 CUresult CopyToDevice(StreamCommand& command, CUdeviceptr to, const void* from, size_t size, CopyMode mode) {
   if (size == 0) return CUDA_SUCCESS;
   if (from == nullptr || to == 0) return CUDA_ERROR_INVALID_VALUE;
-  if (const CUresult error = Mirrors::Get().BeforeWork(command.stream()); error != CUDA_SUCCESS) return error;
+  if (const CUresult error = Mirrors::Get().BeforeCopy(command.stream()); error != CUDA_SUCCESS) return error;
   if (const uint64_t mirrored = Mirrors::Get().DeviceAddress(from, size); mirrored != 0) {
     return CopyMirrored(command, to, mirrored, size, mode);
   }
@@ -107,7 +107,7 @@ CUresult CopyToDevice(StreamCommand& command, CUdeviceptr to, const void* from, 
 CUresult CopyFromDevice(StreamCommand& command, void* to, CUdeviceptr from, size_t size, CopyMode mode) {
   if (size == 0) return CUDA_SUCCESS;
   if (from == 0 || to == nullptr) return CUDA_ERROR_INVALID_VALUE;
-  if (const CUresult error = Mirrors::Get().BeforeWork(command.stream()); error != CUDA_SUCCESS) return error;
+  if (const CUresult error = Mirrors::Get().BeforeCopy(command.stream()); error != CUDA_SUCCESS) return error;
   if (const uint64_t mirrored = Mirrors::Get().DeviceAddress(to, size); mirrored != 0) {
     return CopyMirrored(command, mirrored, from, size, mode);
   }
@@ -145,7 +145,7 @@ CUresult CopyFromDevice(StreamCommand& command, void* to, CUdeviceptr from, size
 CUresult CopyOnDevice(StreamCommand& command, CUdeviceptr to, CUdeviceptr from, size_t size) {
   if (size == 0) return CUDA_SUCCESS;
   if (to == 0 || from == 0) return CUDA_ERROR_INVALID_VALUE;
-  if (const CUresult error = Mirrors::Get().BeforeWork(command.stream()); error != CUDA_SUCCESS) return error;
+  if (const CUresult error = Mirrors::Get().BeforeCopy(command.stream()); error != CUDA_SUCCESS) return error;
   cuda::CopyLinear message;
   message.destination = to;
   message.source = from;

@@ -30,7 +30,7 @@ CUresult Fill(CUstream handle, bool synchronous, CUdeviceptr address, size_t pit
     return CUDA_ERROR_INVALID_VALUE;
   }
   if (const CUresult failed = TranslateHostAddress(command.context(), &address); failed != CUDA_SUCCESS) return failed;
-  if (const CUresult failed = Mirrors::Get().BeforeWork(command.stream()); failed != CUDA_SUCCESS) return failed;
+  if (const CUresult failed = Mirrors::Get().BeforeCopy(command.stream()); failed != CUDA_SUCCESS) return failed;
   cuda::Memset message;
   message.address = address;
   message.pitch = height > 1 ? pitch : 0;

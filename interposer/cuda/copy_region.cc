@@ -139,7 +139,7 @@ CUresult CopyRegion(StreamCommand& command, const CUDA_MEMCPY3D& copy, CopyMode 
   RegionSide from;
   if (const CUresult error = Destination(copy, &to); error != CUDA_SUCCESS) return error;
   if (const CUresult error = Source(copy, &from); error != CUDA_SUCCESS) return error;
-  if (const CUresult error = Mirrors::Get().BeforeWork(command.stream()); error != CUDA_SUCCESS) return error;
+  if (const CUresult error = Mirrors::Get().BeforeCopy(command.stream()); error != CUDA_SUCCESS) return error;
   if (to.host && from.host) return CopyHost(command, to.memory, from.memory);
   const bool small = mode == CopyMode::kSynchronous &&
                      copy.WidthInBytes * copy.Height * copy.Depth <= command.session()->inline_limit();

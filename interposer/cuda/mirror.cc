@@ -212,12 +212,12 @@ void Mirrors::NoteCommand(CUstream_st* stream) {
   busy_[stream] = {stream->context, commands_.fetch_add(1, std::memory_order_acq_rel) + 1};
 }
 
-CUresult Mirrors::Push(CUstream_st* stream) {
+CUresult Mirrors::Push(CUstream_st* stream, bool kernels) {
   std::lock_guard lock(mutex_);
   if (stream->capturing.load(std::memory_order_relaxed)) return CUDA_SUCCESS;  // When the graph is launched.
-  // While the device works, the host may not touch managed memory: there is nothing new in it.
-  const bool look_at_all = host_wrote_;
-  host_wrote_ = false;
+  // While kernels run, the host may not touch managed memory: there is nothing new in it. While data is copied it may.
+  const bool look_at_all = host_may_write_;
+  if (kernels) host_may_write_ = false;
   CUresult error = CUDA_SUCCESS;
   std::vector<CUstream_st*> used;
   for (const auto& [host, mirror] : mirrors_) {
@@ -259,7 +259,7 @@ CUresult Mirrors::Fetch(Mirror& mirror) {
 
 CUresult Mirrors::Pull(uint64_t mark, CUctx_st* context, CUstream_st* stream) {
   std::lock_guard lock(mutex_);
-  host_wrote_ = true;
+  host_may_write_ = true;
   if (busy_.empty()) return CUDA_SUCCESS;
   std::erase_if(busy_, [&](const auto& entry) {
     const auto& [busy, state] = entry;

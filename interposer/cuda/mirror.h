@@ -51,8 +51,10 @@ class Mirrors {
   /// What the device calls [host, host + size); 0: not (wholly) mirrored.
   uint64_t DeviceAddress(const void* host, uint64_t size);
 
-  /// Before work is put into a stream: the device gets what the host has written.
-  CUresult BeforeWork(CUstream_st* stream) { return any() ? Push(stream) : CUDA_SUCCESS; }
+  /// Before kernels are put into a stream: the device gets what the host has written.
+  CUresult BeforeWork(CUstream_st* stream) { return any() ? Push(stream, /*kernels=*/true) : CUDA_SUCCESS; }
+  /// Before another command that may read it.
+  CUresult BeforeCopy(CUstream_st* stream) { return any() ? Push(stream, /*kernels=*/false) : CUDA_SUCCESS; }
   /// A command was put into the stream.
   void AfterCommand(CUstream_st* stream) {
     if (any()) [[unlikely]]
@@ -72,7 +74,7 @@ class Mirrors {
     uint64_t command = 0;
   };
 
-  CUresult Push(CUstream_st* stream);
+  CUresult Push(CUstream_st* stream, bool kernels);
   void NoteCommand(CUstream_st* stream);
   CUresult Pull(uint64_t mark, CUctx_st* context, CUstream_st* stream);
   CUresult Send(Mirror& mirror, CUstream_st* by);
@@ -93,7 +95,7 @@ class Mirrors {
   std::map<uint64_t, uint32_t> pages_;  ///< Of managed variables: how many touch each.
   std::map<CUctx_st*, CUstream_st*> streams_;
   std::map<CUstream_st*, Busy> busy_;  ///< Streams with commands that nobody has waited for.
-  bool host_wrote_ = true;             ///< It may have, since the last look.
+  bool host_may_write_ = true;         ///< No kernel has been launched since the last wait.
 };
 
 }  // namespace hawser::cu

@@ -4,6 +4,7 @@
 
 __managed__ int g_managed = 17;
 __managed__ float g_managed_table[100];
+__device__ int g_plain;
 
 __global__ void Use(int* data, int count) {
   for (int i = threadIdx.x; i < count; i += blockDim.x) data[i] = 2 * data[i] + 1;
@@ -69,6 +70,14 @@ int main() {
   OK(cudaMemcpyToSymbol(g_managed, &value, sizeof(value)));
   OK(cudaDeviceSynchronize());
   EXPECT(g_managed == 5);
+  // Nothing runs after a copy, so the host may write again.
+  OK(cudaMemcpyToSymbol(g_plain, &value, sizeof(value)));
+  g_managed = 41;
+  g_managed_table[3] = 2.0f;
+  Use<<<1, 128>>>(data, kCount);
+  OK(cudaDeviceSynchronize());
+  EXPECT(g_managed == 141);
+  EXPECT(g_managed_table[3] == 2.0f);
   OK(cudaFree(data));
   return Done();
 }
