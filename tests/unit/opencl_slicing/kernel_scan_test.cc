@@ -142,6 +142,9 @@ TEST(KernelScan, WaitsForOtherGroups) {
            "while (atomic_cmpxchg(f, n, n + 1) != n);",
            "int e = 0; while (!atomic_compare_exchange_strong((global atomic_int*)f, &e, 1)) e = 0;",
            "while (1) { if (n) while (v[0]) ; }",
+           "while (f[0] != n) barrier(CLK_LOCAL_MEM_FENCE);",
+           "while (f[get_group_id(0)] != n) ;",
+           "do { barrier(CLK_LOCAL_MEM_FENCE); if (*f == n) break; } while (1);",
        }) {
     EXPECT_EQ(Verdict(body(text)), kMayWait) << text;
   }
@@ -184,6 +187,9 @@ TEST(KernelScan, WhatDoesNotWait) {
            "for (;;) { if (i++ > n) break; f[i] = 0; }",
            "int old = v[0], was; do { was = old; old = atomic_cmpxchg(v, was, was + 1); } while (was != old);",
            "while (i < n) { barrier(CLK_LOCAL_MEM_FENCE); ++i; }",
+           "do { barrier(CLK_LOCAL_MEM_FENCE); } while (f[i++] == n);",
+           "while (f[0] != n) { step(f); }",
+           "do { f[0] = 1; } while (0);",
            "int e = 0; while (!atomic_compare_exchange_weak((global atomic_int*)f, &e, e + 1)) ;",
            "volatile local int s[4]; while (s[0] < n) ++s[0];",
            "atomic_store((global atomic_int*)f, 1); while (i < n) ++i;",
@@ -216,7 +222,7 @@ TEST(KernelScan, OtherReasonsToRunWhole) {
 TEST(KernelScan, HostileTextsEnd) {
   std::string deep = "kernel void k(global int* a) { ";
   for (int i = 0; i < 100000; ++i) deep += "if (1) ";
-  EXPECT_EQ(Verdict(deep + "while (a[0]) ; }"), "plain");
+  EXPECT_EQ(Verdict(deep + "while (a[0]) a[0] = 0; }"), "plain");
   EXPECT_TRUE(IsWhole("void f(volatile global int* v) { for (;;) " + deep.substr(32) +
                       "v[0]; }\nkernel void k(global int* a) { f(a); }"));
   std::string loops = "kernel void k(volatile global int* a) { ";

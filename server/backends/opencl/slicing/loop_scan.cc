@@ -369,6 +369,24 @@ class Scanner {
     return false;
   }
 
+  /// Nothing in the loop is assigned, or done by a function, but it reads memory: its rounds can only differ by what
+  /// others write.
+  bool OnlyLooks(const Loop& loop) {
+    if (loop.all.begin == 0 && loop.all.end == tokens_.size()) return false;  // A loop that was not understood.
+    if (!Spend(loop.all.end - loop.all.begin)) return true;
+    bool reads = false;
+    for (size_t i = loop.all.begin; i < loop.all.end; ++i) {
+      if (IsAssignment(At(i))) return false;
+      reads = reads || Is(i, "[") || Is(i, "*") || Is(i, "->");
+      if (!At(i).IsIdentifier() || !Is(i + 1, "(")) continue;
+      const std::string_view name = At(i).text;
+      const bool known = IsLoopWord(At(i)) || name == "if" || name == "switch" || name == "sizeof" ||
+                         name == "barrier" || name == "work_group_barrier" || IsFence(name) || StartsWith(name, "get_");
+      if (!known) return false;
+    }
+    return reads;
+  }
+
   bool Names(const Range& range, std::string_view name) const {
     for (size_t i = range.begin; i < range.end; ++i) {
       if (At(i).text == name) return true;
@@ -403,6 +421,7 @@ class Scanner {
     }
     // What is volatile has a name that is not known here: any loop may read it.
     for (Loop& loop : loops_) {
+      if (OnlyLooks(loop)) result_ |= kWaits;
       if (names_volatile_ && !Counts(loop)) result_ |= kWaits;
     }
     if (*budget_ <= 0) result_ |= kWaits | kObserves;

@@ -8,7 +8,8 @@
 // Its end does not depend on that when it is counted: a for whose condition's names are not assigned in the body, and
 // that nothing leaves early. Not waits either: atomics whose result nobody uses (histograms), and the update loop with
 // compare and exchange whose expected and new value are computed in the loop (atomic addition of floats): somebody
-// always gets on. A lock taken in a loop counts as a wait: what it waits for cannot be told from the text.
+// always gets on. A lock taken in a loop counts as a wait: what it waits for cannot be told from the text. And a loop
+// waits that only reads, with or without a barrier of its group: nothing of its own could end it.
 #ifndef HAWSER_SERVER_BACKENDS_OPENCL_SLICING_LOOP_SCAN_H_
 #define HAWSER_SERVER_BACKENDS_OPENCL_SLICING_LOOP_SCAN_H_
 
