@@ -182,6 +182,14 @@ TEST(IlScan, UpdateByCompareAndExchangeGetsOn) {
             kWaits);
 }
 
+TEST(IlScan, CompareAndExchangeThatChangesNothingIsALoad) {
+  EXPECT_EQ(ScanKernel(Loop("%old = OpLoad %uint %flag\n"
+                            "%got = OpAtomicCompareExchange %uint %flag %u1 %u528 %u528 %old %old",
+                            "%again = OpINotEqual %bool %got %n"))
+                .reason,
+            kWaits);
+}
+
 TEST(IlScan, WayRoundThatLeavesTheExchangeOutMayWait) {
   const KernelTraits kernel = ScanKernel(R"(
     OpBranch %loop

@@ -255,9 +255,10 @@ class Function {
     std::unordered_set<uint32_t> places;
     ForEachIn(cycles, cycle, [&](size_t block, const IlInstruction& instruction) {
       if (OpcodeOf(instruction) == Op::OpLabel) others[block] = true;
-      // Pointer, scope, two semantics, value, comparator.
+      // Pointer, scope, two semantics, value, comparator. Where both are one it is a load.
       if (IsCompareExchange(OpcodeOf(instruction)) && instruction.inputs.size() == 6 &&
-          computed(instruction.inputs[4]) && computed(instruction.inputs[5])) {
+          instruction.inputs[4] != instruction.inputs[5] && computed(instruction.inputs[4]) &&
+          computed(instruction.inputs[5])) {
         others[block] = false;
         places.insert(Place(instruction.inputs[0]));
       }
