@@ -27,6 +27,13 @@ TEST(KernelScan, PlainKernels) {
   EXPECT_EQ(Verdict("kernel void k(global int* a) { printf(\"%d\", a[0]); /* get_group_id */ }"), "plain");
 }
 
+TEST(KernelScan, WordsOfOtherLanguagesAreNames) {
+  constexpr std::string_view kSource =
+      "kernel void k(global int* template, int operator) { template[get_global_id(0)] = operator; }";
+  EXPECT_EQ(Verdict(kSource), "plain");
+  EXPECT_EQ(Verdict(kSource, "k", "-cl-std=CLC++").substr(0, 5), "whole");
+}
+
 TEST(KernelScan, EachBuiltInThatChanges) {
   for (const std::string name : {"get_group_id(0)", "get_num_groups(0)", "get_global_size(0)", "get_global_offset(0)",
                                  "get_global_linear_id()"}) {

@@ -61,9 +61,10 @@ bool IsWord(std::string_view name) {
   return kWords.count(name) != 0;
 }
 
-// Another implementation's names for what get_group_id and the like return, or for anything else.
+// Another implementation's names for what get_group_id and the like return, or for anything else. What is a word in C++
+// alone is not among them: programs in C++ say so in their options, which is enough.
 bool IsForeign(std::string_view name) {
-  for (const std::string_view known : {"asm", "__asm", "__asm__", "operator", "template", "_Pragma", "__pragma"}) {
+  for (const std::string_view known : {"asm", "__asm", "__asm__", "_Pragma", "__pragma"}) {
     if (name == known) return true;
   }
   for (const std::string_view start :
