@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Runs ffmpeg's CUDA and OpenCL filters directly and through a server, and compares every frame that they make.
 
-    ffmpeg_suite.py --build DIR --api cuda|opencl [--ways shm tcp ...] [--only NAME ...]
+    ffmpeg_suite.py --build DIR --api cuda|opencl [--ways shm tcp ...] [--split blocks=3 ...] [--only NAME ...]
 
 The distribution's ffmpeg finds the CUDA driver by itself and brings its kernels compiled to PTX; its OpenCL filters bring
 their sources. cuda: the software device in ffmpeg's own process, and through a server that has it; a case may name
@@ -145,6 +145,8 @@ def main():
     parser.add_argument("--build", required=True, type=pathlib.Path)
     parser.add_argument("--api", required=True, choices=["cuda", "opencl"])
     parser.add_argument("--ways", nargs="+", default=["shm"], help="shm, unix or tcp")
+    parser.add_argument("--split", nargs="*", default=[],
+                        help="once more for each, over shared memory, through a server that runs all launches in such parts: blocks=N, items=N")
     parser.add_argument("--only", nargs="+")
     args = parser.parse_args()
     args.build = args.build.resolve()
@@ -164,17 +166,23 @@ def main():
         local = dict(env, LD_LIBRARY_PATH=str(args.build / "soft")) if args.api == "cuda" else env
         problems = run_way(cases, args.api, folder, "local", local)
         problems += judge_by_processor(cases, folder)
-        for way in args.ways:
-            with Server(args.build, way, env=env, cuda=args.api == "cuda") as server:
-                problems += run_way(cases, args.api, folder, way, server.guest_env(env))
+        ways = [(way, way, None) for way in args.ways] + [(split, "shm", split) for split in args.split]
+        for name, way, split in ways:
+            with Server(args.build, way, env=env, cuda=args.api == "cuda", split=split) as server:
+                problems += run_way(cases, args.api, folder, name, server.guest_env(env))
                 if not server.wait_for_no_workers():
-                    problems.append(f"{way}: a worker was left behind")
+                    problems.append(f"{name}: a worker was left behind")
+                if split is not None:
+                    count, text = server.splits()
+                    print(f"{name}: {text}")
+                    if not count:
+                        problems.append(f"{name}: nothing was split")
                 if problems:
                     print("--- hawserd's log\n" + "".join(server.log[-50:]))
-            problems += compare(cases, args.api, folder, way)
+            problems += compare(cases, args.api, folder, name)
     for problem in problems:
         print(problem)
-    print(f"{len(cases)} filters, {len(args.ways)} ways: {'all frames equal' if not problems else 'FAILED'}")
+    print(f"{len(cases)} filters, {len(ways)} ways: {'all frames equal' if not problems else 'FAILED'}")
     return 1 if problems else 0
 
 

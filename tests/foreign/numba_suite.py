@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Runs modules of numba-cuda's own test suite on the software CUDA device, directly and through a server.
 
-    numba_suite.py --build DIR --packages DIR --way soft|shm|unix|tcp [--modules cudadrv.test_events ...] [--explained FILE]
+    numba_suite.py --build DIR --packages DIR --way soft|shm|unix|tcp [--split blocks=3] [--modules cudadrv.test_events ...] [--explained FILE]
 
 numba-cuda compiles Python to PTX and uses the driver API through NVIDIA's own bindings (cuda-core, cuda-bindings): nobody
 here wrote any of it. It is run as where nvJitLink is not installed, because that library turns PTX into machine code,
@@ -103,6 +103,7 @@ def main():
     parser.add_argument("--way", required=True, choices=["soft", "shm", "unix", "tcp"])
     parser.add_argument("--modules", nargs="+", required=True, help="all: every one that there is")
     parser.add_argument("--explained", type=pathlib.Path)
+    parser.add_argument("--split", help="the server runs all launches in such parts: blocks=N")
     parser.add_argument("--module-timeout", type=int, default=300, help="seconds")
     args = parser.parse_args()
     build, args.packages = args.build.resolve(), args.packages.resolve()
@@ -131,7 +132,7 @@ def main():
         (site / "sitecustomize.py").write_text(CUSTOMIZE)
         env["PYTHONPATH"] = str(site)
         env["HAWSER_NUMBA_PACKAGES"] = str(args.packages)
-        server = Server(build, args.way, ["--device", "soft"], env) if args.way != "soft" else None
+        server = Server(build, args.way, ["--device", "soft"], env, split=args.split) if args.way != "soft" else None
         try:
             if server is not None:
                 server.__enter__()
@@ -152,8 +153,12 @@ def main():
                 server.__exit__(None, None, None)
     print(f"{counts['passed']} passed, {counts['failed']} failed ({len(unexplained)} of them not explained), "
           f"{counts['skipped']} skipped by numba-cuda itself")
+    if args.split and server is not None:
+        split, text = server.splits()
+        print(text)
+        clean = clean and split != 0
     if not clean:
-        print("the server ended, or left a worker behind")
+        print("the server ended, or left a worker behind, or split nothing")
     return 1 if unexplained or not clean or counts["passed"] == 0 else 0
 
 

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Runs pyopencl's own test suite locally and through a server, and compares the outcomes test by test.
 
-    pyopencl_suite.py --build DIR --tests DIR --transport shm [--files test_wrapper.py ...] [--explained FILE]
+    pyopencl_suite.py --build DIR --tests DIR --transport shm [--files test_wrapper.py ...] [--explained FILE] [--split items=N]
 
 The second run costs as much as the first: what the server compiles are programs that can be split, others than those
 in the device's cache. Fails when a test passes
@@ -54,6 +54,7 @@ def main():
     parser.add_argument("--transport", default="shm")
     parser.add_argument("--files", nargs="*", default=None)
     parser.add_argument("--explained", default=None, help="file with names of tests whose difference is explained")
+    parser.add_argument("--split", help="the server runs all launches in such parts: items=N")
     args = parser.parse_args()
     source = pathlib.Path(args.tests)
     if subprocess.run([PYTHON, "-c", "import pyopencl, pytest, mako"], stderr=subprocess.DEVNULL).returncode != 0:
@@ -74,10 +75,11 @@ def main():
             shutil.copy(source / name, folder)
         env = dict(os.environ, POCL_CACHE_DIR=f"{folder}/cache", XDG_CACHE_HOME=f"{folder}/xdg", PYOPENCL_NO_CACHE="1")
         local_status, local_text = run(folder, files, env, f"{folder}/local.xml")
-        with Server(args.build, args.transport, env=env) as server:
+        with Server(args.build, args.transport, env=env, split=args.split) as server:
             remote_status, remote_text = run(folder, files, server.guest_env(env), f"{folder}/remote.xml")
             left = not server.wait_for_no_workers()
             log = list(server.log)
+            split, text = server.splits()
         local, remote = outcomes(f"{folder}/local.xml"), outcomes(f"{folder}/remote.xml")
         worse = sorted(n for n, o in local.items() if o == "passed" and remote.get(n) != "passed" and n not in explained)
         count = lambda r: ", ".join(f"{list(r.values()).count(o)} {o}" for o in ("passed", "failed", "skipped"))
@@ -88,8 +90,11 @@ def main():
         if worse or left or not remote:
             print(remote_text[-15000:])
             print("--- hawserd's log\n" + "".join(log[-100:]))
+        if args.split:
+            print(text)
+            left = left or not split
         if left:
-            print("a worker was left behind")
+            print("a worker was left behind, or nothing was split")
         if not any(o == "passed" for o in local.values()):
             print(local_text[-5000:])
             print("no test passed locally: nothing was compared")

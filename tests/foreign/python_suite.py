@@ -2,11 +2,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """Runs a Python program that uses CUDA on the software CUDA device: directly, and through a server.
 
-    python_suite.py --build DIR --packages DIR... --check CHECK.py [--ways soft shm ...] [--env NAME=VALUE ...]
+    python_suite.py --build DIR --packages DIR... --check CHECK.py [--ways soft shm ...] [--split blocks=3 ...] [--env NAME=VALUE ...]
 
-CHECK.py says by its status whether all was right. {work} in a value is a temporary folder that all ways share, for what a program keeps from
-one run to the next. NVRTC is found where the packages have it, also under the plain name that some programs ask for. Status 77 (skip) when the
-packages are not there.
+CHECK.py says by its status whether all was right. --split: once more for each, over shared memory, through a server that runs all launches in
+such parts. {work} in a value is a temporary folder that all ways share, for what a program keeps from one run to the next. NVRTC is found where
+the packages have it, also under the plain name that some programs ask for. Status 77 (skip) when the packages are not there.
 """
 import argparse
 import os
@@ -38,16 +38,20 @@ def environment(args, work):
     return env
 
 
-def run_way(args, way, env):
+def run_way(args, way, split, env):
     run = [str(args.build / "tools/hawser"), "run"]
     program = ["--", sys.executable, str(args.check)]
     if way == "soft":
         return subprocess.run([*run, "--device", "soft", *program], env=env).returncode
-    with Server(args.build, way, env=env, cuda=True) as server:
+    with Server(args.build, way, env=env, cuda=True, split=split) as server:
         status = subprocess.run([*run, "--server", server.guest_env(env)["HAWSER_SERVER"], *program], env=env).returncode
         if not server.wait_for_no_workers():
             print("a worker was left behind")
             status = status or 1
+        if split is not None:
+            count, text = server.splits()
+            print(text)
+            status = status or (0 if count else 1)
         if status != 0:
             print("--- hawserd's log\n" + "".join(server.log[-50:]))
     return status
@@ -58,7 +62,8 @@ def main():
     parser.add_argument("--build", required=True, type=pathlib.Path)
     parser.add_argument("--packages", required=True, nargs="+", type=pathlib.Path,
                         help="folders with the program's packages, and with NumPy, NVRTC and CUDA's headers")
-    parser.add_argument("--ways", nargs="+", default=["soft", "shm"], help="soft, shm, unix or tcp")
+    parser.add_argument("--ways", nargs="*", default=["soft", "shm"], help="soft, shm, unix or tcp")
+    parser.add_argument("--split", nargs="*", default=[], help="blocks=N")
     parser.add_argument("--env", nargs="*", default=[], metavar="NAME=VALUE")
     parser.add_argument("--check", required=True, type=pathlib.Path, metavar="CHECK.py")
     args = parser.parse_args()
@@ -69,12 +74,14 @@ def main():
     failed = []
     with tempfile.TemporaryDirectory(prefix="hawser-python-") as work:
         env = environment(args, work)
-        for way in args.ways:
-            print(f"== {way}", flush=True)
-            status = run_way(args, way, env)
+        ways = [(way, None) for way in args.ways] + [("shm", split) for split in args.split]
+        for way, split in ways:
+            name = way if split is None else f"{way}, {split}"
+            print(f"== {name}", flush=True)
+            status = run_way(args, way, split, env)
             if status != 0:
-                failed.append(f"{way} (status {status})")
-    print("failed: " + ", ".join(failed) if failed else f"{args.check.name}: all right in {len(args.ways)} ways")
+                failed.append(f"{name} (status {status})")
+    print("failed: " + ", ".join(failed) if failed else f"{args.check.name}: all right in {len(ways)} ways")
     return 1 if failed else 0
 
 

@@ -30,9 +30,10 @@ REPORT = re.compile(r"WARNING: ThreadSanitizer|ERROR: \w+Sanitizer|:\d+: runtime
 class Server:
     """A hawserd that lives as long as the `with` block, which raises RuntimeError at its end when the server did not
     stop as it should, or when a sanitizer reported something in it or in a worker. What it keeps from one time to the
-    next it keeps in `cache`; by default that is a folder of its own."""
+    next it keeps in `cache`; by default that is a folder of its own. `split`: how it splits launches, whoever else is
+    there ("blocks=3", "items=7")."""
 
-    def __init__(self, build, transport, extra_args=(), env=None, cuda=False, cache=None):
+    def __init__(self, build, transport, extra_args=(), env=None, cuda=False, cache=None, split=None):
         self.build = pathlib.Path(build)
         self.transport = transport
         self.cuda = cuda
@@ -40,6 +41,8 @@ class Server:
         self.env = dict(os.environ if env is None else env)
         # glibc fills what is freed: what the server, a worker or a driver still uses of it fails at once, not one day.
         self.env.setdefault("MALLOC_PERTURB_", "165")
+        if split is not None:
+            self.env["HAWSER_CUDA_SPLIT" if split.startswith("blocks") else "HAWSER_OPENCL_SPLIT"] = split
         self.cache = cache
         self.folder = None
         self.process = None
@@ -98,6 +101,18 @@ class Server:
                 return False
             time.sleep(0.02)
         return True
+
+    def splits(self):
+        """What the log tells of kernels: how many were split, and a text with that and with those that were not, or no more."""
+        split, whole = set(), {}
+        for line in self.log:
+            found = re.search(r"kernel '(.*)' (is split no more|is split|runs whole)(.*)", line)
+            if found is not None and found[2] == "is split":
+                split.add(found[1])
+            elif found is not None:
+                whole[found[1]] = found[2] + found[3]
+        lines = [f"{len(split)} kernels were split, {len(whole)} not, or not always"]
+        return len(split), "\n".join(lines + [f"  {name[:80]} {how}" for name, how in whole.items()])
 
     def guest_env(self, env=None):
         env = dict(os.environ if env is None else env)
