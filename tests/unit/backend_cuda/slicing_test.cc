@@ -135,12 +135,15 @@ TEST(CudaSlicingScan, PlacesInQueuesDecideAboutNothing) {
 }
 
 TEST(CudaSlicingScan, ACompareAndExchangeMayBeALoad) {
-  const auto loop = [](const std::string& decide) {
-    return WhyBody("mov.u32 %r2, 0;\n$L:\natom.global.cas.b32 %r3, [%rd1], %r2, %r2;\nsetp.ne.s32 " + decide +
-                   ";\nmov.u32 %r2, %r3;\n@%p1 bra $L;");
+  const auto loop = [](const std::string& exchange) {
+    return WhyBody("mov.u32 %r2, 0;\n$L:\n" + exchange +
+                   "\nsetp.gt.s32 %p1, %r1, %r3;\nmov.u32 %r2, %r3;\n@%p1 bra $L;");
   };
-  EXPECT_EQ(loop("%p1, %r3, %r1"), kWaits);
-  EXPECT_EQ(loop("%p1, %r3, %r2"), "");
+  EXPECT_EQ(loop("atom.global.cas.b32 %r3, [%rd1], %r2, %r2;"), kWaits);
+  EXPECT_EQ(loop("mov.b32 %r5, %r2;\natom.global.cas.b32 %r3, [%rd1], %r5, %r2;"), kWaits);
+  // The greatest of all: what has been exchanged is seen in the next round.
+  EXPECT_EQ(loop("atom.global.cas.b32 %r3, [%rd1], %r2, %r1;"), "");
+  EXPECT_EQ(loop("mov.b32 %r5, %r2;\natom.global.cas.b32 %r3, [%rd1], %r5, %r1;"), "");
 }
 
 TEST(CudaSlicingScan, LoopsThatOnlyReadAgainWait) {

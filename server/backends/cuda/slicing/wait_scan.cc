@@ -77,16 +77,11 @@ class Taint {
       if (kept_private_ && !Has(instruction.op, ".global")) return true;
       if (kept_global_ && !IsPrivate(instruction.op)) return true;
     }
-    return CountReads(instruction, 1) != 0;
-  }
-  /// How many of the operands that it reads have to do with it; `most` are enough.
-  int CountReads(const Instruction& instruction, int most) const {
     const bool writes = !WritesNoRegister(instruction) && ptx::Opcode(instruction) != "call";
-    int count = 0;
-    for (uint32_t i = writes ? 1 : 0; i < instruction.operand_count && count < most; ++i) {
-      count += Reads(function_.operands[instruction.first_operand + i]) ? 1 : 0;
+    for (uint32_t i = writes ? 1 : 0; i < instruction.operand_count; ++i) {
+      if (Reads(function_.operands[instruction.first_operand + i])) return true;
     }
-    return count;
+    return false;
   }
   bool Holds(const Operand& operand) const {
     return operand.kind == OperandKind::kRegister && operand.index < tainted_.size() && tainted_[operand.index];
@@ -154,19 +149,39 @@ bool Decides(const Function& function, const std::vector<uint32_t>& loop, const 
   });
 }
 
-/// "Old value as I saw it last -> new value; again if it was another": the compared value is what came out before, and
-/// it is compared with what comes out now. Without that it is a load of another kind, and may wait for a value.
+/// What a register was before the loop moved it: what it is compared with below.
+uint32_t MovedFrom(const Function& function, const std::vector<uint32_t>& loop, uint32_t at) {
+  constexpr int kMostMoves = 4;
+  for (int moves = 0; moves < kMostMoves; ++moves) {
+    uint32_t from = at;
+    for (const uint32_t index : loop) {
+      const Instruction& each = function.instructions[index];
+      if (ptx::Opcode(each) != "mov" || each.operand_count != 2) continue;
+      const Operand* const operands = &function.operands[each.first_operand];
+      if (operands[0].kind != OperandKind::kRegister || operands[0].index != at) continue;
+      if (operands[1].kind != OperandKind::kRegister || from != at) return at;  // More than one.
+      from = operands[1].index;
+    }
+    if (from == at) break;
+    at = from;
+  }
+  return at;
+}
+
+/// "Old value as I saw it last -> new value; again if it was another": the compared value is what came out before. Who
+/// exchanges a value with itself loads it in another way, and may wait.
 bool TriesAgainWithWhatItSaw(const Function& function, const std::vector<uint32_t>& loop, const Instruction& atomic) {
   if (!Has(atomic.op, ".cas") || atomic.operand_count < 4) return false;
   const Operand& compared = function.operands[atomic.first_operand + 2];
+  const Operand& wanted = function.operands[atomic.first_operand + 3];
   if (compared.kind != OperandKind::kRegister) return false;
+  if (wanted.kind == OperandKind::kRegister &&
+      MovedFrom(function, loop, wanted.index) == MovedFrom(function, loop, compared.index)) {
+    return false;
+  }
   Taint taint(function, loop);
   taint.Mark(atomic);
-  if (!taint.Spread() || !taint.Holds(compared)) return false;
-  return std::any_of(loop.begin(), loop.end(), [&](uint32_t index) {
-    const Instruction& each = function.instructions[index];
-    return ptx::Opcode(each) == "setp" && taint.CountReads(each, 2) == 2;
-  });
+  return taint.Spread() && taint.Holds(compared);
 }
 
 std::string_view CalleeOf(const Module& module, const Function& function, const Instruction& call) {
