@@ -134,6 +134,18 @@ TEST(CudaSlicingScan, PlacesInQueuesDecideAboutNothing) {
   EXPECT_EQ(loop("st.local.u32 [%rd8], %r3;\nld.local.u32 %r6, [%rd8];"), kWaits);
 }
 
+TEST(CudaSlicingScan, WhatHasTheScopeOfABlockIsOfTheBlock) {
+  // Groups of several warps meet like this, in shared memory by addresses of any memory.
+  const auto loop = [](const std::string& look) {
+    return WhyBody("$L:\n" + look + "\nsetp.ne.u32 %p1, %r3, 0;\n@%p1 bra $L;");
+  };
+  EXPECT_EQ(loop("ld.acquire.cta.u32 %r3, [%rd1];"), "");
+  EXPECT_EQ(loop("atom.or.acq_rel.cta.b32 %r3, [%rd1], 0;"), "");
+  EXPECT_EQ(loop("ld.acquire.sys.u32 %r3, [%rd1];"), kWaits);
+  EXPECT_EQ(loop("ld.volatile.u32 %r3, [%rd1];"), kWaits);
+  EXPECT_EQ(loop("fence.acq_rel.cta;\nld.u32 %r3, [%rd1];"), kWaits);
+}
+
 TEST(CudaSlicingScan, ACompareAndExchangeMayBeALoad) {
   const auto loop = [](const std::string& exchange) {
     return WhyBody("mov.u32 %r2, 0;\n$L:\n" + exchange +

@@ -18,16 +18,18 @@ bool Has(std::string_view op, std::string_view modifier) {
 bool IsPrivate(std::string_view op) {
   return op.find(".shared") != std::string_view::npos || Has(op, ".local") || Has(op, ".param") || Has(op, ".const");
 }
-bool IsAtomic(std::string_view op) { return op.starts_with("atom.") && !IsPrivate(op); }
+bool IsAtomic(std::string_view op) { return op.starts_with("atom.") && !IsPrivate(op) && !Has(op, ".cta"); }
 bool IsWatchfulLoad(std::string_view op) {
-  if (!op.starts_with("ld.") || IsPrivate(op)) return false;
+  if (!op.starts_with("ld.") || IsPrivate(op) || Has(op, ".cta")) return false;
   for (const std::string_view modifier : {".volatile", ".acquire", ".relaxed", ".mmio", ".cv", ".cg"}) {
     if (Has(op, modifier)) return true;
   }
   return false;
 }
 bool IsFence(std::string_view op) { return op.starts_with("membar") || op.starts_with("fence"); }
-bool IsPlainLoad(std::string_view op) { return op.starts_with("ld.") && !IsPrivate(op) && !Has(op, ".nc"); }
+bool IsPlainLoad(std::string_view op) {
+  return op.starts_with("ld.") && !IsPrivate(op) && !Has(op, ".nc") && !Has(op, ".cta");
+}
 
 bool WritesNoRegister(const Instruction& instruction) {
   const std::string_view opcode = ptx::Opcode(instruction);

@@ -13,8 +13,9 @@ namespace hawser::server::cuda_slicing {
 bool Has(std::string_view op, std::string_view modifier);
 /// Memory that no other block can reach.
 bool IsPrivate(std::string_view op);
+/// With a result that depends on other blocks. An atomic of the block's own scope orders nothing among blocks.
 bool IsAtomic(std::string_view op);
-/// A load that is made again each time because others may write.
+/// A load that is made again each time because others may write, in other blocks too.
 bool IsWatchfulLoad(std::string_view op);
 bool IsFence(std::string_view op);
 /// Of memory that others may write, but the compiler need not think of that.
