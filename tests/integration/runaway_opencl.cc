@@ -1,21 +1,27 @@
 // SPDX-License-Identifier: Apache-2.0
-// runaway_opencl endless|short: a kernel that never ends, or one that does. Says "launched", then how it ended.
+// runaway_opencl endless|behind|short|queue: a kernel that never ends, one that waits for an event that this program
+// sets when it is told to (by a line, after which it may be ended as well), one that ends, and many that take long
+// together, likewise behind an event. Says "launched", then how it ended.
 #include <CL/cl.h>
 #include <stdio.h>
 #include <string.h>
 
+#include <chrono>
+
 namespace {
 
 constexpr char kSource[] =
-    "kernel void run(global volatile uint* p, uint endless) {"
-    "  p[get_global_id(0)] = get_global_id(0) * 3u;"
+    "kernel void run(global volatile uint* p, uint endless, uint rounds) {"
+    "  for (uint i = 0; i < rounds; ++i) p[get_global_id(0)] = get_global_id(0) * 3u;"
     "  while (endless && p[0] != 1u) {}"
     "}";
 
 }  // namespace
 
 int main(int argc, char** argv) {
-  const cl_uint endless = argc == 2 && strcmp(argv[1], "endless") == 0 ? 1 : 0;
+  const char* const mode = argc == 2 ? argv[1] : "";
+  const bool many = strcmp(mode, "queue") == 0, behind = many || strcmp(mode, "behind") == 0;
+  const cl_uint endless = strcmp(mode, "endless") == 0 || strcmp(mode, "behind") == 0 ? 1 : 0;
   cl_platform_id platform = nullptr;
   cl_device_id device = nullptr;
   cl_int status = clGetPlatformIDs(1, &platform, nullptr);
@@ -23,18 +29,53 @@ int main(int argc, char** argv) {
   if (status != CL_SUCCESS) return printf("no device: %d\n", status), 3;
   cl_context context = clCreateContext(nullptr, 1, &device, nullptr, nullptr, &status);
   cl_command_queue queue = clCreateCommandQueueWithProperties(context, device, nullptr, &status);
+  cl_command_queue other = clCreateCommandQueueWithProperties(context, device, nullptr, &status);
   const char* text = kSource;
   cl_program program = clCreateProgramWithSource(context, 1, &text, nullptr, &status);
   if (clBuildProgram(program, 1, &device, "", nullptr, nullptr) != CL_SUCCESS) return 3;
   cl_kernel kernel = clCreateKernel(program, "run", &status);
   constexpr size_t kItems = 4096;
+  cl_uint rounds = 1;
   cl_mem buffer = clCreateBuffer(context, CL_MEM_READ_WRITE, kItems * sizeof(cl_uint), nullptr, &status);
   clSetKernelArg(kernel, 0, sizeof(buffer), &buffer);
-  clSetKernelArg(kernel, 1, sizeof(endless), &endless);
-  status = clEnqueueNDRangeKernel(queue, kernel, 1, nullptr, &kItems, nullptr, 0, nullptr, nullptr);
+  const cl_uint ends = 0;
+  clSetKernelArg(kernel, 1, sizeof(endless), behind ? &ends : &endless);
+  clSetKernelArg(kernel, 2, sizeof(rounds), &rounds);
+  int launches = 1;
+  if (behind) {
+    // Alone for a while: then nobody is asked for what follows. So many rounds that a kernel takes about a twentieth of
+    // a second; half a hundred of those.
+    for (double took = 0; status == CL_SUCCESS && took < 0.05; rounds *= 2) {
+      clSetKernelArg(kernel, 2, sizeof(rounds), &rounds);
+      const auto begin = std::chrono::steady_clock::now();
+      status = clEnqueueNDRangeKernel(queue, kernel, 1, nullptr, &kItems, nullptr, 0, nullptr, nullptr);
+      if (status == CL_SUCCESS) status = clFinish(queue);
+      took = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+    }
+    if (many) launches = 50;
+    clSetKernelArg(kernel, 1, sizeof(endless), &endless);
+  }
+  cl_event event = behind && status == CL_SUCCESS ? clCreateUserEvent(context, &status) : nullptr;
+  cl_event first = nullptr;
+  if (many && status == CL_SUCCESS) {
+    // On the other queue, and what is on this one waits for it.
+    status = clEnqueueNDRangeKernel(other, kernel, 1, nullptr, &kItems, nullptr, 1, &event, &first);
+    if (status == CL_SUCCESS) status = clFlush(other);
+  } else {
+    first = event;
+  }
+  for (; status == CL_SUCCESS && launches > 0; --launches) {
+    status = clEnqueueNDRangeKernel(queue, kernel, 1, nullptr, &kItems, nullptr, first != nullptr ? 1 : 0,
+                                    first != nullptr ? &first : nullptr, nullptr);
+    first = nullptr;
+  }
   if (status == CL_SUCCESS) status = clFlush(queue);
   printf("launched: %d\n", status);
   fflush(stdout);
+  if (behind) {
+    (void)getchar();
+    clSetUserEventStatus(event, CL_COMPLETE);
+  }
   status = clFinish(queue);
   printf("ended: %d\n", status);
   if (status != CL_SUCCESS) return 2;

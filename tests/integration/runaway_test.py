@@ -3,12 +3,14 @@
 """runaway_test.py BUILD opencl|cuda PROGRAM: a kernel that never ends costs its own tenant the session and nobody else
 anything. As long as its tenant is alone it may run; when another wants the device and the limit is over, its guest is
 told, its worker replaced, and the other computes what is right. Many short kernels that take longer together are none,
-also when they were launched while their tenant was alone (CUDA)."""
+also when they were launched while their tenant was alone. What a lone tenant has enqueued behind something that only its
+guest can do (a function, an event) is its own when it gets to the device, too."""
 
 import pathlib
 import subprocess
 import sys
 import tempfile
+import time
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "support"))
 import with_server  # noqa: E402
@@ -69,6 +71,31 @@ def main():
                 out, err = wild.communicate(timeout=240)
                 print(launched + out + err)
                 check(wild.returncode == 2 and ENDED[api] in out, "the guest of the kernel behind a function was not told")
+                check("".join(server.log).count("has kept the device busy") == 2, "another session was ended:\n" + "".join(server.log))
+            else:
+                def behind(mode):
+                    """One that waits for an event of its own, after another tenant has come and gone."""
+                    guest_of = subprocess.Popen([program, mode], env=guest["wild"], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+                                                stderr=subprocess.PIPE, text=True)
+                    launched = guest_of.stdout.readline()
+                    tame = short("tame")
+                    check(tame.returncode == 0, f"the other tenant waits for an event that is not set:\n{tame.stdout}{tame.stderr}")
+                    guest_of.stdin.write("go\n")
+                    guest_of.stdin.flush()
+                    end = time.monotonic() + 240
+                    while guest_of.poll() is None and time.monotonic() < end:
+                        tame = short("tame")
+                        check(tame.returncode == 0, f"the other tenant did not get its result:\n{tame.stdout}{tame.stderr}")
+                    if guest_of.poll() is None:
+                        guest_of.kill()
+                    out, err = guest_of.communicate(timeout=240)
+                    print(launched + out + err)
+                    return guest_of.returncode, out
+
+                code, out = behind("queue")
+                check(code == 0 and "result: right" in out, "many kernels behind an event were taken for one that never ends")
+                code, out = behind("behind")
+                check(code == 2 and ENDED[api] in out, "the guest of the endless kernel behind an event was not told")
                 check("".join(server.log).count("has kept the device busy") == 2, "another session was ended:\n" + "".join(server.log))
     return 0
 

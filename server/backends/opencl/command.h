@@ -69,10 +69,8 @@ class Command {
       status_ = enqueue(native(), cl_uint{0}, static_cast<const cl_event*>(nullptr), &made);
     } else {
       // In order and with nothing to wait for of its own, a command runs by itself after what is ahead of it.
-      if (!gated && count_ != 0) {
-        (*queue_)->ahead = Queue::Ahead::kUnknown;
-        (*queue_)->unknown_number = (*queue_)->number + 1;
-      }
+      if (!gated && count_ != 0) NoteUnknown();
+      if (may_fail_ && backend_.splitter_ != nullptr) Splitter::CloseOpen(**queue_);
       const std::lock_guard<std::mutex> lock(backend_.completions_->gate());
       if (AnyFailed()) {
         status_ = backend_.Explain(CL_EXEC_STATUS_ERROR_FOR_EVENTS_IN_WAIT_LIST,
@@ -83,6 +81,12 @@ class Command {
     }
     event->Reset(made);
     return status_;
+  }
+
+  /// The command, or what is enqueued with it, waits for more than what is before it in its queue.
+  void NoteUnknown() {
+    (*queue_)->ahead = Queue::Ahead::kUnknown;
+    (*queue_)->group.reset();
   }
 
   /// The command that gave this event is the queue's newest, and the one whose event the guest asked for. Returns a

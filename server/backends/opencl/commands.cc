@@ -61,7 +61,8 @@ int32_t OpenClBackend::EnqueueNDRangeKernel(const opencl::Call& call, const open
   for (uint32_t d = 0; d < dimensions && d < 3; ++d) items *= global[d];
   const bool hold =
       splitter_ != nullptr && message.wait_list.empty() && splitter_->MustHold(*command.queue(), kernel->split, items);
-  const OpenLaunch open(hold ? nullptr : splitter_.get());
+  const bool must_ask = splitter_ != nullptr && splitter_->MustAsk();
+  const OpenLaunch open(hold || must_ask ? nullptr : splitter_.get());
   const bool may_look_carried = dimensions == 3 && kernel->split.program != nullptr && kernel->split.program->carries;
   if (splitter_ != nullptr && (!open.is_open() || may_look_carried)) {
     bool taken = false;

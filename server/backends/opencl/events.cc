@@ -112,6 +112,11 @@ void OpenClBackend::ReleaseQueue(wire::Id id) {
   const QueueObject* object = objects_->Table<QueueObject>().Find(id);
   if (object == nullptr || object->error != 0) return;
   RetireSlab(object->queue);
+  if (splitter_ != nullptr) {
+    // What a lone tenant has under way there is waited for when somebody comes: until it is over the queue stays known.
+    int32_t status = CL_SUCCESS;
+    if (Completion* drain = NewDrain(object->queue, &status); drain != nullptr) completions_->Arm(drain);
+  }
   // Releasing a queue flushes it; what still runs keeps it alive.
   clFlush(object->queue->native.get());
 }

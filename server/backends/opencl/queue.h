@@ -6,6 +6,7 @@
 #include <atomic>
 #include <cstdint>
 #include <deque>
+#include <memory>
 #include <mutex>
 
 #include "server/backends/opencl/handle.h"
@@ -14,6 +15,8 @@
 #include "server/worker/open_flight.h"
 
 namespace hawser::server::ocl {
+
+struct ReadyGroup;
 
 /// Shared by the object table and by every completion that is still to come.
 struct Queue {
@@ -35,20 +38,20 @@ struct Queue {
     kUnknown,  ///< Other queues, the guest, its data, or a launch that the lane will be given later.
   };
   Ahead ahead = Ahead::kNothing;
-  uint64_t unknown_number = 0;     ///< Of the newest command that made it kUnknown by its wait list.
+  /// What the lane will be given as soon as something is over, in order: see splitter.h. Null: nothing.
+  std::shared_ptr<ReadyGroup> group;
   Handle<cl_command_queue> parts;  ///< Where parts of split launches run; null until there is one. See splitter.h.
 
   // Launches that nobody counts, because the tenant is alone: every few, so that a drain sees them end. See splitter.h.
   std::mutex open_mutex;  ///< A leaf, beside the driver's.
   std::deque<Handle<cl_event>> open_launches;
-  Handle<cl_event> open_end;  ///< While `held`: behind this nothing runs unasked.
+  bool open_closed = false;   ///< Nothing runs unasked behind `open_end`. Written by the executor.
+  Handle<cl_event> open_end;  ///< Waits for the device only; null: so little was enqueued.
   // The executor's.
   uint32_t open_count = 0;            ///< Out of order.
   OpenFlight<Handle<cl_event>> open;  ///< In order: how far the queue is ahead of the device.
   bool held = false;                  ///< A lane has, or had, launches of it to let go.
   uint32_t tiny_marks = 0;            ///< Marks in a row behind launches so short that measuring them is felt.
-  Handle<cl_event> probe;             ///< When it is over, what is ahead up to `probe_number` is.
-  uint64_t probe_number = 0;
 
   // Any thread's.
   std::atomic<uint32_t> in_lane{0};     ///< Launches that a lane will be given, or has and did not let go yet.

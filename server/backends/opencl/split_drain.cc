@@ -1,20 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // What a tenant launched while it was alone, when somebody else has come. The rest is in splitter.h.
-#include <algorithm>
 #include <chrono>
-#include <thread>
 #include <utility>
 
 #include "server/backends/opencl/splitter.h"
 
 namespace hawser::server::ocl {
-namespace {
-
-// How long a drain waits for queues that may be held up by the guest itself, and how often it looks.
-constexpr std::chrono::milliseconds kLongestDrain{100};
-constexpr std::chrono::microseconds kBetweenLooks{200};
-
-}  // namespace
 
 void Splitter::AddQueue(const std::shared_ptr<Queue>& queue) {
   const std::lock_guard<std::mutex> lock(queues_mutex_);
@@ -35,12 +26,12 @@ void Splitter::Drain() {
   for (const auto& queue : queues) {
     std::deque<Handle<cl_event>>& these = launches.emplace_back();
     {
-      // What is held begins after this drain only: the marker goes before it, or is not needed.
+      // What waits for more than the device begins after this drain: the marker goes before it, or is not needed.
       const std::lock_guard<std::mutex> lock(queue->open_mutex);
       these.swap(queue->open_launches);
       cl_event marker = nullptr;
-      if (queue->open_end) {
-        these.push_back(Handle<cl_event>::Share(queue->open_end.get()));
+      if (queue->open_closed) {
+        if (queue->open_end) these.push_back(Handle<cl_event>::Share(queue->open_end.get()));
       } else if (clEnqueueMarkerWithWaitList(queue->native.get(), 0, nullptr, &marker) == CL_SUCCESS) {
         these.emplace_back(marker);
       }
@@ -48,10 +39,10 @@ void Splitter::Drain() {
     clFlush(queue->native.get());
   }
   auto before = std::chrono::steady_clock::now();
-  auto deadline = before + kLongestDrain;
   for (const std::deque<Handle<cl_event>>& these : launches) {
     for (const Handle<cl_event>& event : these) {
-      if (!AwaitOpen(event.get(), &deadline)) break;
+      if (stopping_) return;
+      (void)WaitFor(event.get());
       const auto now = std::chrono::steady_clock::now();
       gate_->Charge(static_cast<uint64_t>(std::chrono::nanoseconds(now - before).count()));
       before = now;
@@ -59,21 +50,23 @@ void Splitter::Drain() {
   }
 }
 
-bool Splitter::AwaitOpen(cl_event event, Clock::time_point* deadline) {
-  // Commands behind an event that the guest has not set are not on the device, and may never be.
-  while (user_events_.AnyUnset() && !stopping_) {
-    cl_int execution = CL_QUEUED;
-    clGetEventInfo(event, CL_EVENT_COMMAND_EXECUTION_STATUS, sizeof(execution), &execution, nullptr);
-    const auto now = Clock::now();
-    // While something goes on this goes on: the events may be of launches that are held.
-    if (execution <= CL_RUNNING) *deadline = now + kLongestDrain;
-    if (execution <= CL_COMPLETE) return true;
-    if (now >= *deadline) return false;
-    std::this_thread::sleep_for(kBetweenLooks);
+void Splitter::CloseOpen(Queue& queue) {
+  if (queue.open_closed) return;
+  const std::lock_guard<std::mutex> lock(queue.open_mutex);
+  if (queue.in_order) {
+    queue.open_end = Handle<cl_event>::Share(queue.last.get());
+  } else {
+    cl_event marker = nullptr;
+    if (clEnqueueMarkerWithWaitList(queue.native.get(), 0, nullptr, &marker) != CL_SUCCESS) return;
+    queue.open_end = Handle<cl_event>(marker);
   }
-  if (stopping_) return false;
-  (void)WaitFor(event);
-  return true;
+  queue.open_closed = true;
+}
+
+void Splitter::ReopenOpen(Queue& queue) {
+  const std::lock_guard<std::mutex> lock(queue.open_mutex);
+  queue.open_closed = false;
+  queue.open_end.Reset();
 }
 
 void Splitter::KeepOpen(Queue& queue, cl_event event) {

@@ -77,10 +77,6 @@ bool Splitter::HoldSlowly(Queue& queue) {
     if (queue.in_lane.load(std::memory_order_acquire) != 0) return true;
     // All of it has passed the gate. What of that is not over yet is on its way, and counted.
     queue.held = false;
-    {
-      const std::lock_guard<std::mutex> lock(queue.open_mutex);
-      queue.open_end.Reset();
-    }
     (void)queue.open.Take();
     const bool idle = IsComplete(queue.last);
     if (idle || queue.ahead == Queue::Ahead::kLane) queue.ahead = Queue::Ahead::kNothing;
@@ -89,15 +85,8 @@ bool Splitter::HoldSlowly(Queue& queue) {
   }
   queue.open.Look([](const Handle<cl_event>& mark) { return IsComplete(mark); }, &BetweenEnds);
   if (!queue.open.full() || !queue.open.has_marks()) return false;
-  // Behind what waits for others a launch would be asked for one at a time, when all before it is over.
-  if (queue.ahead != Queue::Ahead::kUnknown) return true;
-  if (!queue.probe) {
-    queue.probe = Handle<cl_event>::Share(queue.last.get());
-    queue.probe_number = queue.number;
-  } else if (IsComplete(queue.probe)) {
-    queue.probe.Reset();
-    if (queue.unknown_number <= queue.probe_number) queue.ahead = Queue::Ahead::kNothing;
-  }
+  // Behind what waits for others the guest is not ahead of the device; and it asks in any case.
+  Settle(queue);
   return queue.ahead != Queue::Ahead::kUnknown;
 }
 
@@ -108,13 +97,6 @@ void Splitter::Hold(SplitJob* job) {
   if (queue.open.full() && queue.open.has_marks()) {
     job->resume = Handle<cl_event>::Share(queue.open.ResumeAt().get());
   }
-}
-
-void Splitter::NoteHeld(Queue& queue) {
-  if (queue.held || !queue.in_order) return;
-  queue.held = true;
-  const std::lock_guard<std::mutex> lock(queue.open_mutex);
-  queue.open_end = Handle<cl_event>::Share(queue.last.get());
 }
 
 void Splitter::LearnOpen(Queue& queue, KernelSplit& kernel) {
@@ -201,7 +183,11 @@ int32_t OpenClBackend::LaunchSplit(const opencl::Call& call, const opencl::Enque
   queue->tiny_marks = 0;
   (void)queue->native.UseMeasuring(queue->last.get());
   const std::shared_ptr<SplitJob> job = splitter_->Prepare(kernel->native.get(), &kernel->split, queue, shape);
-  if (job == nullptr || (job->plan && !HoldArguments(*kernel, job.get()))) return CL_SUCCESS;
+  if (job == nullptr) return CL_SUCCESS;
+  // What it names may be gone: then the launch as it is is the driver's affair.
+  if (job->plan && !HoldArguments(*kernel, job.get())) {
+    splitter_->MakeWhole(job.get(), job->first.items + job->plan->remaining());
+  }
   *taken = true;
   if (hold) splitter_->Hold(job.get());
   job->seq = call.seq;
@@ -209,6 +195,7 @@ int32_t OpenClBackend::LaunchSplit(const opencl::Call& call, const opencl::Enque
   job->queue_id = message.queue;
   job->event_id = message.event;
 
+  splitter_->Settle(*queue);
   int32_t status = CL_SUCCESS;
   const auto user_event = [&](Handle<cl_event>* event) {
     if (status == CL_SUCCESS) *event = user_events_->Create(queue->context.get(), CL_DEVICE_NOT_AVAILABLE, &status);
@@ -221,14 +208,26 @@ int32_t OpenClBackend::LaunchSplit(const opencl::Call& call, const opencl::Enque
   const bool alone = queue->in_order && message.wait_list.empty();
   const bool idle = alone && (job->plan || queue->ahead != Ahead::kNothing) && IsComplete(queue->last);
   if (idle) queue->ahead = Ahead::kNothing;
+  std::shared_ptr<ReadyGroup> group;
+  if (queue->ahead != Ahead::kUnknown) {
+    queue->group.reset();
+  } else if (alone && !job->plan && queue->group != nullptr) {
+    if (queue->group->IsWithLane()) {
+      queue->ahead = Ahead::kLane;
+      queue->group.reset();
+    } else {
+      group = queue->group;
+    }
+  }
   const bool ready_now = job->plan ? idle : alone && queue->ahead != Ahead::kUnknown;
   const bool open = ready_now && queue->ahead == Ahead::kNothing && !job->held && splitter_->Trusts(*job) &&
                     splitter_->gate().TryEnter(job->first_estimate);
-  const bool has_ready = !open && !ready_now;
+  const bool has_ready = !open && !ready_now && group == nullptr;
   if (!open || job->plan) Splitter::NoteHeld(*queue);
   if (has_ready || (open && job->plan)) {
     queue->ahead = Ahead::kUnknown;
-  } else if (!open) {
+    queue->group.reset();
+  } else if (!open && group == nullptr) {
     queue->ahead = Ahead::kLane;
   }
   if (!open) user_event(&job->grant);
@@ -285,7 +284,7 @@ int32_t OpenClBackend::LaunchSplit(const opencl::Call& call, const opencl::Enque
     kernel_trace_->Watch(job->first_event.get(), kernel->native.get(), message.queue.index());
   }
   // The event of a launch that runs whole is its own end.
-  const bool needs_end = job->plan || open;
+  const bool needs_end = job->plan || open || has_ready || group != nullptr;
   Completion* end = command.Accept(std::move(event), needs_end);
   if (end != nullptr && needs_end) {
     end->action = &Splitter::OnEnd;
@@ -294,13 +293,16 @@ int32_t OpenClBackend::LaunchSplit(const opencl::Call& call, const opencl::Enque
   const bool has_start = has_ready || (open && job->plan);
   Completion* start = nullptr;
   if (has_start) {
+    auto made = std::make_shared<ReadyGroup>();
+    made->jobs.push_back(job);
     start = completions_->New(has_ready ? ready.get() : job->first_event.get(), queue, queue->number);
     start->action = &Splitter::OnReady;
-    start->context = Splitter::Context(job);
+    start->context = Splitter::Context(made);
+    if (queue->in_order) queue->group = std::move(made);
   }
   if (end != nullptr) completions_->Arm(end);
   if (start != nullptr) completions_->Arm(start);
-  if (!open && !has_ready) {
+  if (!open && !has_ready && (group == nullptr || !group->Add(job))) {
     splitter_->gate().Announce(
         job->first_estimate);  // Waking the scheduler and waking the lane take their time together.
     splitter_->Start(job);

@@ -184,17 +184,16 @@ std::shared_ptr<SplitJob> Splitter::Prepare(cl_kernel native, KernelSplit* split
   job->device = DeviceOf(queue->native.get());
   job->dimensions = guest_shape.dimensions;
   const std::optional<SlicePlan> whole = SlicePlan::Plain(guest_shape);
-  if (!whole) return nullptr;  // The driver will have something to say to that.
-  job->first.items = whole->total();
-  job->key = KeyOf(split, job->device);
   // Runs whole, unless what follows finds more.
   const auto as_it_is = [&]() -> std::shared_ptr<SplitJob> {
     if (!contended) return nullptr;
-    job->plan.reset();
-    job->first.items = whole->total();
-    job->first_estimate = Estimate(job->key, job->first.items);
+    MakeWhole(job.get(), whole ? whole->total() : 1);
     return job;
   };
+  // Sizes that are zero or overflow: if the driver takes them all the same, it is a launch like others.
+  if (!whole) return as_it_is();
+  job->first.items = whole->total();
+  job->key = KeyOf(split, job->device);
   if (!settings_.splits) return as_it_is();
   const KernelTraits* traits = split->traits;
   if (traits == nullptr) {
@@ -246,6 +245,12 @@ std::shared_ptr<SplitJob> Splitter::Prepare(cl_kernel native, KernelSplit* split
   return job;
 }
 
+void Splitter::MakeWhole(SplitJob* job, uint64_t items) {
+  job->plan.reset();
+  job->first.items = items;
+  job->first_estimate = Estimate(job->key, items);
+}
+
 cl_int Splitter::EnqueuePart(const SplitJob& job, const SlicePart& part, cl_kernel kernel, cl_command_queue queue,
                              cl_uint count, const cl_event* wait_list, cl_event* event) {
   size_t offset[3], global[3];
@@ -262,14 +267,70 @@ cl_int Splitter::EnqueuePart(const SplitJob& job, const SlicePart& part, cl_kern
 }
 
 bool Splitter::OnReady(Completion& completion, int32_t status) {
-  const std::unique_ptr<std::shared_ptr<SplitJob>> context(static_cast<std::shared_ptr<SplitJob>*>(completion.context));
-  SplitJob& job = **context;
-  job.start = status < 0 ? status : CL_SUCCESS;
-  if (!job.grant) {
-    job.owner->Leave(job, job.first_event.get(), job.first.items, job.first_estimate, status == CL_COMPLETE);
+  const std::unique_ptr<std::shared_ptr<ReadyGroup>> context(
+      static_cast<std::shared_ptr<ReadyGroup>*>(completion.context));
+  ReadyGroup& group = **context;
+  std::shared_ptr<SplitJob> first;
+  {
+    const std::lock_guard<std::mutex> lock(group.mutex);
+    first = group.jobs.front();
   }
-  job.owner->Push(std::move(*context));
+  if (!first->grant) {
+    first->owner->Leave(*first, first->first_event.get(), first->first.items, first->first_estimate,
+                        status == CL_COMPLETE);
+  }
+  first->owner->Release(group, status < 0 ? status : CL_SUCCESS);
   return false;
+}
+
+bool ReadyGroup::Add(const std::shared_ptr<SplitJob>& job) {
+  const std::lock_guard<std::mutex> lock(mutex);
+  if (!fired) jobs.push_back(job);
+  job->start = status;
+  return !fired;
+}
+
+bool ReadyGroup::IsWithLane() {
+  const std::lock_guard<std::mutex> lock(mutex);
+  return fired && status == CL_SUCCESS;
+}
+
+void Splitter::Release(ReadyGroup& group, int32_t status) {
+  std::vector<std::shared_ptr<SplitJob>> jobs;
+  size_t passed = 0;
+  {
+    const std::lock_guard<std::mutex> lock(group.mutex);
+    group.fired = true;
+    group.status = status;
+    jobs.swap(group.jobs);
+    // Alone the gate is open: no lane needs to be woken.
+    if (status == CL_SUCCESS && gate_->UnitNs() == 0) {
+      while (passed < jobs.size() && PassNow(*jobs[passed])) ++passed;
+    }
+    for (size_t i = passed; i < jobs.size(); ++i) {
+      jobs[i]->start = status;
+      Push(jobs[i]);
+    }
+  }
+  for (size_t i = 0; i < passed; ++i) {
+    LetGo(*jobs[i]);
+    user_events_.Set(jobs[i]->grant.get(), CL_COMPLETE);
+  }
+  if (passed != 0) clFlush(jobs[0]->queue->native.get());
+}
+
+bool Splitter::PassNow(SplitJob& job) {
+  if (job.plan || !job.grant) return false;
+  job.first_estimate = EstimateHeld(job);
+  if (!gate_->TryEnter(job.first_estimate)) return false;
+  job.passed.store(true, std::memory_order_release);
+  return true;
+}
+
+uint64_t Splitter::EstimateHeld(const SplitJob& job) {
+  // Of what is not known two are under way at a time.
+  const bool known = job.key && history_.Rate(*job.key) > 0;
+  return known || !bounded_ ? Estimate(job.key, job.first.items) : gate_->OpenCapNs() / 2;
 }
 
 bool Splitter::OnEnd(Completion& completion, int32_t status) {
@@ -277,7 +338,7 @@ bool Splitter::OnEnd(Completion& completion, int32_t status) {
   SplitJob& job = **context;
   if (!job.end) {
     // It ran whole, with an open gate: nobody else will say so.
-    if (!job.grant) {
+    if (!job.grant || job.passed.load(std::memory_order_acquire)) {
       job.owner->Leave(job, job.first_event.get(), job.first.items, job.first_estimate, status == CL_COMPLETE);
     }
     return false;
@@ -454,11 +515,7 @@ void Splitter::RunJob(const std::shared_ptr<Lane>& shared, SplitJob& job) {
   const char* what = "the first part";
   if (job.grant) {
     if (job.resume) AwaitResume(shared, job);
-    if (job.held) {
-      // By now more is known. Of what is not two are under way at a time.
-      const bool known = job.key && history_.Rate(*job.key) > 0;
-      job.first_estimate = known ? Estimate(job.key, job.first.items) : gate_->OpenCapNs() / 2;
-    }
+    if (job.held) job.first_estimate = EstimateHeld(job);
     const bool entered = status == CL_SUCCESS && Enter(lane, job, job.first_estimate, &status);
     if (!entered && status == CL_SUCCESS) status = CL_DEVICE_NOT_AVAILABLE;
     if (!job.plan) LetGo(job);

@@ -15,6 +15,9 @@
 // (grant). When R is complete the lane asks the gate and sets G: who passes the gate can run at once. Launches that run
 // whole take the same way, without an end: their one part is the launch.
 //
+// What is enqueued behind such a launch, on an in-order queue and without a wait list, has no R of its own: the lane is
+// given all of them when the first one's R is complete (ReadyGroup).
+//
 // Of a kernel none of whose parts has ended yet, the first part always waits for a lane, which goes on when that part
 // has ended. When it does not end, the lane enqueues all the rest at once, unasked, so that both run where the device
 // can (server/worker/split_alarm.h): the first part is on the guest's queue, the rest on the one beside it.
@@ -134,6 +137,21 @@ struct SplitJob {
   Handle<cl_event> last;  ///< The last part's.
   uint64_t owed = 0;      ///< Nanoseconds of the device's that nobody was asked for; under the lane's mutex.
   std::atomic<int32_t> error{0};
+  std::atomic<bool> passed{false};  ///< The gate, without a lane; whoever sees its end leaves.
+};
+
+/// Launches that a lane is given when something is over, in order: the first when what it waits for is, or when its
+/// first part is; and those that were enqueued behind it meanwhile and wait for nothing else.
+struct ReadyGroup {
+  /// False: it is over, and ended so; the lane is to be given the job at once.
+  bool Add(const std::shared_ptr<SplitJob>& job);
+  /// It is over, and well: what comes behind is the lane's.
+  bool IsWithLane();
+
+  std::mutex mutex;  ///< Before lanes_mutex_.
+  bool fired = false;
+  int32_t status = 0;
+  std::vector<std::shared_ptr<SplitJob>> jobs;
 };
 
 class Splitter {
@@ -162,9 +180,17 @@ class Splitter {
   /// As LaunchGate's: true: the launch needs nothing but EndOpen() behind it.
   bool BeginOpen() { return settings_.size == 0 && gate_->BeginOpen(); }
   void EndOpen() { gate_->EndOpen(); }
-  /// A launch between the two.
+  /// Whether launches must ask although they could begin openly: some event is not set that is set by hand, by the
+  /// guest, with its data, or by a lane. What is launched openly waits for the device and nothing else: so a drain
+  /// knows that it ends, and nothing of it runs when nobody counts it.
+  bool MustAsk() const { return bounded_ && user_events_.AnyUnset(); }
+  /// What is enqueued next may wait for more than the device, like all behind it until a launch is open again.
+  static void CloseOpen(Queue& queue);
+  /// A launch between BeginOpen() and EndOpen().
   void NoteOpen(Queue& queue, KernelSplit& kernel, cl_event event, uint64_t items) {
     if (!bounded_) return;
+    if (queue.open_closed) [[unlikely]]
+      ReopenOpen(queue);
     if (!queue.in_order) {
       if (++queue.open_count % kOpenStride == 0) KeepOpen(queue, event);
       return;
@@ -191,11 +217,19 @@ class Splitter {
   }
   void Hold(SplitJob* job);
   /// Before a launch on an in-order queue that a lane will let go.
-  static void NoteHeld(Queue& queue);
+  static void NoteHeld(Queue& queue) { queue.held = queue.held || queue.in_order; }
+  /// When no event is unset, nothing is known to wait for more than the device.
+  void Settle(Queue& queue) {
+    if (queue.ahead != Queue::Ahead::kUnknown || user_events_.AnyUnset()) return;
+    queue.ahead = Queue::Ahead::kNothing;
+    queue.group.reset();
+  }
   /// Decides how a launch runs: null: as if there were no splitter. Otherwise a job with `plan` and `first` filled in,
   /// and the kernel's clone when there is more than that part.
   std::shared_ptr<SplitJob> Prepare(cl_kernel native, KernelSplit* split, const std::shared_ptr<Queue>& queue,
                                     const slicing::LaunchShape& shape);
+  /// The job's one part is the launch: so many work-items.
+  void MakeWhole(SplitJob* job, uint64_t items);
   /// Enqueues a part, also the first, of a job with a plan.
   static cl_int EnqueuePart(const SplitJob& job, const slicing::SlicePart& part, cl_kernel kernel,
                             cl_command_queue queue, cl_uint count, const cl_event* wait_list, cl_event* event);
@@ -205,10 +239,13 @@ class Splitter {
   void Start(std::shared_ptr<SplitJob> job) { Push(std::move(job)); }
 
   // ---------------------------------------------------------------- completions' actions
-  // `context` is a shared_ptr<SplitJob> on the heap, which they take.
+  // `context` is a shared_ptr on the heap, of a ReadyGroup and of a SplitJob, which they take.
   static bool OnReady(Completion& completion, int32_t status);
   static bool OnEnd(Completion& completion, int32_t status);
-  static void* Context(const std::shared_ptr<SplitJob>& job) { return new std::shared_ptr<SplitJob>(job); }
+  template <typename T>
+  static void* Context(const std::shared_ptr<T>& shared) {
+    return new std::shared_ptr<T>(shared);
+  }
 
   /// Lets no lane begin anything new and waits until all are idle: false when they are not in time (a part that never
   /// ends). Launches under way end with an error.
@@ -282,7 +319,14 @@ class Splitter {
   static bool IsTiny(const OpenSpeed& speed, uint64_t items) {
     return speed.known() && speed.ns_per_item() * static_cast<double>(items) < kTinyNs;
   }
-  static bool HoldSlowly(Queue& queue);
+  bool HoldSlowly(Queue& queue);
+  static void ReopenOpen(Queue& queue);
+  /// What the group waited for has ended so.
+  void Release(ReadyGroup& group, int32_t status);
+  /// Passes the gate for a launch that runs whole, if it is not shut; it is left when the launch has ended.
+  bool PassNow(SplitJob& job);
+  /// Of a launch that was held: by now more may be known.
+  uint64_t EstimateHeld(const SplitJob& job);
   void LearnOpen(Queue& queue, KernelSplit& kernel);
   void PutMark(Queue& queue, KernelSplit& kernel, cl_event event, uint64_t items);
   /// Whether what comes behind `newest`, a launch of so many items, is measured.
@@ -295,8 +339,6 @@ class Splitter {
   static void LetGo(const SplitJob& job) { job.queue->in_lane.fetch_sub(1, std::memory_order_release); }
   static void KeepOpen(Queue& queue, cl_event event);
   void SaveHistory();
-  /// False: the device has nothing to do for it, or the splitter stops.
-  bool AwaitOpen(cl_event event, Clock::time_point* deadline);
   /// Waits until what was launched on the guest's queues has ended. The gate's thread.
   void Drain();
   /// Work-items of the next part; 0: all that is left.

@@ -81,6 +81,7 @@ int32_t OpenClBackend::WriteInline(Command& command, wire::Bytes data, Enqueue&&
 template <typename Map, typename Unmap>
 void MapAndUnmap(Command& command, Map& map, Unmap& unmap, cl_event through, void** mapping, Handle<cl_event>* mapped,
                  Handle<cl_event>* unmapped) {
+  if (command.ok()) command.NoteUnknown();
   command.Call(
       [&](cl_command_queue queue, cl_uint count, const cl_event* wait_list, cl_event* made) {
         cl_event map_event = nullptr;

@@ -7,12 +7,15 @@
 #include <stdlib.h>
 
 #include <algorithm>
+#include <atomic>
 #include <condition_variable>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "server/worker/launch_gate.h"
@@ -109,6 +112,39 @@ class TestGate final : public LaunchGate {
   int permits_ = 0, waiting_ = 0, entered_ = 0, left_ = 0;
   uint64_t measured_ = 0;
   std::vector<uint64_t> estimates_;
+};
+
+/// Nobody else is there, but the session may be ahead of the device by a microsecond only.
+class BoundedGate final : public LaunchGate {
+ public:
+  BoundedGate() { gate_.SetOpen(false); }
+  TestGate& asked() { return gate_; }
+  void Drain() { drain_(); }
+  int begun() const { return begun_; }
+  void Close() {
+    unit_ns_ = kWhole;
+    closed_();
+  }
+
+  bool BeginOpen() override {
+    ++begun_;
+    return true;
+  }
+  uint64_t OpenCapNs() const override { return 1000; }
+  void SetDrain(std::function<void()> drain) override { drain_ = std::move(drain); }
+  void SetClosed(std::function<void()> closed) override { closed_ = std::move(closed); }
+  uint64_t UnitNs() const override { return unit_ns_; }
+  uint32_t Tenants() const override { return 1; }
+  bool TryEnter(uint64_t estimated_ns) override { return gate_.TryEnter(estimated_ns); }
+  bool Enter(uint64_t estimated_ns) override { return gate_.Enter(estimated_ns); }
+  void Leave(uint64_t estimated_ns, uint64_t measured_ns) override { gate_.Leave(estimated_ns, measured_ns); }
+  void Cancel() override { gate_.Cancel(); }
+
+ private:
+  TestGate gate_{0};
+  std::function<void()> drain_, closed_;
+  std::atomic<uint64_t> unit_ns_{0};
+  std::atomic<int> begun_{0};
 };
 
 inline constexpr std::string_view kSource = R"(
