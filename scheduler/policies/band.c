@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* band: credit, and two things more (GPUvm's BAND, after Gdev): who uses less than its reserved bandwidth comes first;
  * and after a kernel the device waits a moment for a tenant below its reservation, or with more credit than anybody who
- * is there, because that one is about to send its next request, unless it came back too late the last three times. The
- * moment must be longer than a client takes to turn around, or band is credit. Settings: anticipation_us (2000),
- * period_us (30000), unit_us (0: kernels whole). */
+ * is there, because that one is about to send its next request (anticipation.h). The moment must be longer than a
+ * client takes to turn around, or band is credit. Settings: anticipation_us (2000), period_us (30000), unit_us (0:
+ * kernels whole). */
+#include "scheduler/policies/anticipation.h"
 #include "scheduler/policies/credit_ledger.h"
 
 typedef struct band {
@@ -15,12 +16,9 @@ typedef struct band {
 typedef struct band_tenant {
   credit_account account; /* first, likewise */
   uint64_t reserved_ppm;
-  uint64_t idle_since;
   uint64_t last_charge;
-  uint32_t late; /* came back after more than the anticipation, so many times in a row */
+  anticipation wait;
 } band_tenant;
-
-enum { band_patience = 3 };
 
 static band_tenant* band_of(const band* self, hawser_tenant* t) {
   return self->ledger.host->priv(self->ledger.host->ctx, t);
@@ -41,7 +39,9 @@ static int band_init(const hawser_host* host, void** state) {
 static void band_fini(void* state) { free(state); }
 
 static int band_tenant_add(void* state, hawser_tenant* t, const hawser_tenant_cfg* cfg) {
-  band_of(state, t)->reserved_ppm = cfg->min_share_ppm;
+  band* self = state;
+  band_of(self, t)->reserved_ppm = cfg->min_share_ppm;
+  anticipation_join(&band_of(self, t)->wait, self->anticipation_ns);
   return credit_tenant_add(state, t, cfg);
 }
 
@@ -52,25 +52,21 @@ static void band_tenant_cfg(void* state, hawser_tenant* t, const hawser_tenant_c
 
 static void band_runnable(void* state, hawser_tenant* t) {
   band* self = state;
-  band_tenant* tenant = band_of(self, t);
   credit_runnable(state, t);
-  if (tenant->idle_since == 0) return;
-  const uint64_t away = self->ledger.host->now_ns(self->ledger.host->ctx) - tenant->idle_since;
-  if (away <= self->anticipation_ns) {
-    tenant->late = 0;
-  } else if (tenant->late < band_patience) {
-    ++tenant->late;
-  }
+  const hawser_host* host = self->ledger.host;
+  (void)anticipation_returns(&band_of(self, t)->wait, self->anticipation_ns, host->now_ns(host->ctx));
 }
 
 static void band_idle(void* state, hawser_tenant* t) {
   band* self = state;
   credit_idle(state, t);
-  band_of(self, t)->idle_since = self->ledger.host->now_ns(self->ledger.host->ctx);
+  anticipation_goes(&band_of(self, t)->wait, self->ledger.host->now_ns(self->ledger.host->ctx));
 }
 
 static void band_charged(void* state, hawser_tenant* t, uint64_t gpu_ns, uint32_t why) {
-  band_of(state, t)->last_charge = gpu_ns;
+  band* self = state;
+  band_of(self, t)->last_charge = gpu_ns;
+  anticipation_charge(&band_of(self, t)->wait, self->anticipation_ns, gpu_ns);
   credit_charged(state, t, gpu_ns, why);
 }
 
@@ -103,17 +99,14 @@ static int band_select(void* state, hawser_decision* out) {
   const uint64_t now = host->now_ns(host->ctx);
   for (hawser_tenant* t = host->next_tenant(host->ctx, NULL); t != NULL; t = host->next_tenant(host->ctx, t)) {
     const band_tenant* other = band_of(self, t);
-    const uint64_t idle_since = other->idle_since;
-    if (other->account.has_work || idle_since == 0 || other->late >= band_patience) continue;
+    if (other->account.has_work || !other->account.active) continue;
     const int below = hawser_look(host, t).window_used_ns < other->reserved_ppm * 1000u;
     if (!below && other->account.credit_ns <= credit) continue;
     /* Nobody is worth more waiting than a quarter of what it then runs. */
     const uint64_t worth = other->last_charge / 4;
-    const uint64_t patience = worth < self->anticipation_ns ? worth : self->anticipation_ns;
-    if (other->account.active && now < idle_since + patience) {
-      const uint64_t wait = idle_since + patience - now;
-      if (out->wait_ns == 0 || wait < out->wait_ns) out->wait_ns = wait;
-    }
+    const uint64_t longest = worth < self->anticipation_ns ? worth : self->anticipation_ns;
+    const uint64_t wait = anticipation_left_ns(&other->wait, longest, now);
+    if (wait != 0 && (out->wait_ns == 0 || wait < out->wait_ns)) out->wait_ns = wait;
   }
   return out->wait_ns != 0 ? HAWSER_SELECT_WAIT : HAWSER_SELECT_DECIDED;
 }

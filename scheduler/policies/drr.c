@@ -5,12 +5,11 @@
  *
  * Anticipation: between two pieces or requests a tenant has no work for a moment. Without more ado it would lose the
  * rest of its turn each time, or its turn: then turns count and not weights. So whoever has just become idle keeps its
- * place for a moment, and the device waits when it is its turn, unless it came back too late the last three times.
+ * place for a moment, and the device waits when it is its turn (anticipation.h).
  *
  * Settings: quantum_us (2000; for weight 100), unit_us (0: the host's), anticipation_us (100). */
+#include "scheduler/policies/anticipation.h"
 #include "scheduler/policies/settings.h"
-
-enum { drr_patience = 3 };
 
 typedef struct drr {
   const hawser_host* host;
@@ -21,9 +20,8 @@ typedef struct drr {
 typedef struct drr_tenant {
   int64_t deficit_ns; /* what it may still use */
   uint64_t weight;
-  uint64_t idle_since;
+  anticipation wait;
   uint32_t has_work;
-  uint32_t late; /* came back after more than the anticipation, so many times in a row */
 } drr_tenant;
 
 static drr_tenant* drr_of(const drr* self, hawser_tenant* t) { return self->host->priv(self->host->ctx, t); }
@@ -47,7 +45,9 @@ static int drr_init(const hawser_host* host, void** state) {
 static void drr_fini(void* state) { free(state); }
 
 static int drr_tenant_add(void* state, hawser_tenant* t, const hawser_tenant_cfg* cfg) {
-  drr_of(state, t)->weight = cfg->weight;
+  drr* self = state;
+  drr_of(self, t)->weight = cfg->weight;
+  anticipation_join(&drr_of(self, t)->wait, self->anticipation_ns);
   return 0;
 }
 
@@ -64,12 +64,7 @@ static void drr_runnable(void* state, hawser_tenant* t) {
   drr* self = state;
   drr_tenant* tenant = drr_of(self, t);
   tenant->has_work = 1;
-  if (tenant->idle_since == 0) return;
-  if (self->host->now_ns(self->host->ctx) - tenant->idle_since <= self->anticipation_ns) {
-    tenant->late = 0;
-    return;
-  }
-  if (tenant->late < drr_patience) ++tenant->late;
+  if (anticipation_returns(&tenant->wait, self->anticipation_ns, self->host->now_ns(self->host->ctx))) return;
   if (tenant->deficit_ns > 0) tenant->deficit_ns = 0; /* nobody saves up */
 }
 
@@ -77,13 +72,12 @@ static void drr_idle(void* state, hawser_tenant* t) {
   drr* self = state;
   drr_tenant* tenant = drr_of(self, t);
   tenant->has_work = 0;
-  tenant->idle_since = self->host->now_ns(self->host->ctx);
+  anticipation_goes(&tenant->wait, self->host->now_ns(self->host->ctx));
 }
 
 /* Has work, or is likely to have some at once. */
 static int drr_is_there(const drr* self, const drr_tenant* tenant, uint64_t now) {
-  if (tenant->has_work) return 1;
-  return tenant->idle_since != 0 && tenant->late < drr_patience && now - tenant->idle_since < self->anticipation_ns;
+  return tenant->has_work || anticipation_left_ns(&tenant->wait, self->anticipation_ns, now) != 0;
 }
 
 /* The next who is there after `t` in the order in which tenants came, from the beginning after the end. */
@@ -103,13 +97,13 @@ static int drr_decide(drr* self, hawser_tenant* t, uint64_t now, hawser_decision
   const drr_tenant* tenant = drr_of(self, t);
   self->turn = t;
   if (!tenant->has_work) {
-    out->wait_ns = tenant->idle_since + self->anticipation_ns - now;
+    out->wait_ns = anticipation_left_ns(&tenant->wait, self->anticipation_ns, now);
     return HAWSER_SELECT_WAIT;
   }
   out->who = t;
   out->slice_ns = (uint64_t)tenant->deficit_ns;
   out->unit_ns = self->unit_ns;
-  out->linger_ns = tenant->late < drr_patience ? self->anticipation_ns : 0;
+  out->linger_ns = anticipation_ns(&tenant->wait, self->anticipation_ns);
   return HAWSER_SELECT_DECIDED;
 }
 
@@ -142,8 +136,10 @@ static int drr_select(void* state, hawser_decision* out) {
 }
 
 static void drr_charged(void* state, hawser_tenant* t, uint64_t gpu_ns, uint32_t why) {
+  drr* self = state;
+  anticipation_charge(&drr_of(self, t)->wait, self->anticipation_ns, gpu_ns);
   if (why & HAWSER_CHARGE_ALONE) return;
-  drr_of(state, t)->deficit_ns -= (int64_t)gpu_ns;
+  drr_of(self, t)->deficit_ns -= (int64_t)gpu_ns;
 }
 
 HAWSER_POLICY_EXPORT const hawser_policy* hawser_policy_entry_v1(const hawser_host* host) {

@@ -2,18 +2,15 @@
 /* fair: start-time fair queueing with anticipation; what serves if nothing else is asked for, and what takes over from
  * a policy that failed. See virtual_clock.h for the rule and its bound.
  *
- * Anticipation: a client that sends its next request when the last is done has, for a moment, no work. If it is further
- * behind than everybody who has, the device waits for it, unless it came back too late the last three times. Waits are
- * charged to nobody, so nobody is waited for longer than the device was used by it: work of a microsecond every 200
- * would else keep the device idle for most of the time.
+ * Anticipation (anticipation.h): for somebody who has no work for a moment and is further behind than everybody who has
+ * the device waits.
  *
  * Settings: slice_us (2000), unit_us (0: the host's), anticipation_us (300). */
 #include <inttypes.h>
 #include <stdio.h>
 
+#include "scheduler/policies/anticipation.h"
 #include "scheduler/policies/virtual_clock.h"
-
-enum { fair_patience = 3, fair_credit = 8 /* anticipations that are free, or may be saved */ };
 
 typedef struct fair {
   const hawser_host* host;
@@ -23,10 +20,8 @@ typedef struct fair {
 
 typedef struct fair_tenant {
   virtual_times times;
-  uint64_t idle_since;
+  anticipation wait;
   uint32_t has_work;
-  uint32_t late;     /* came back after more than the anticipation, so many times in a row */
-  uint64_t waits_ns; /* for so long it may still be waited for */
 } fair_tenant;
 
 static fair_tenant* fair_of(const fair* self, hawser_tenant* t) { return self->host->priv(self->host->ctx, t); }
@@ -47,7 +42,7 @@ static void fair_fini(void* state) { free(state); }
 static int fair_tenant_add(void* state, hawser_tenant* t, const hawser_tenant_cfg* cfg) {
   fair* self = state;
   virtual_join(&self->clock, &fair_of(self, t)->times, cfg->weight);
-  fair_of(self, t)->waits_ns = fair_credit * self->anticipation_ns;
+  anticipation_join(&fair_of(self, t)->wait, self->anticipation_ns);
   return 0;
 }
 
@@ -60,27 +55,14 @@ static void fair_runnable(void* state, hawser_tenant* t) {
   fair_tenant* tenant = fair_of(self, t);
   tenant->has_work = 1;
   tenant->times.start = virtual_start(&self->clock, &tenant->times);
-  if (tenant->idle_since == 0) return;
-  const uint64_t away = self->host->now_ns(self->host->ctx) - tenant->idle_since;
-  const uint64_t waited = away < self->anticipation_ns ? away : self->anticipation_ns;
-  tenant->waits_ns -= waited < tenant->waits_ns ? waited : tenant->waits_ns;
-  if (away <= self->anticipation_ns) {
-    tenant->late = 0;
-  } else if (tenant->late < fair_patience) {
-    ++tenant->late;
-  }
+  (void)anticipation_returns(&tenant->wait, self->anticipation_ns, self->host->now_ns(self->host->ctx));
 }
 
 static void fair_idle(void* state, hawser_tenant* t) {
   fair* self = state;
   fair_tenant* tenant = fair_of(self, t);
   tenant->has_work = 0;
-  tenant->idle_since = self->host->now_ns(self->host->ctx);
-}
-
-/* For how long it is waited for now. */
-static uint64_t fair_patience_ns(const fair* self, const fair_tenant* tenant) {
-  return tenant->waits_ns < self->anticipation_ns ? tenant->waits_ns : self->anticipation_ns;
+  anticipation_goes(&tenant->wait, self->host->now_ns(self->host->ctx));
 }
 
 static int fair_select(void* state, hawser_decision* out) {
@@ -96,17 +78,16 @@ static int fair_select(void* state, hawser_decision* out) {
   const uint64_t now = host->now_ns(host->ctx);
   for (hawser_tenant* t = host->next_tenant(host->ctx, NULL); t != NULL; t = host->next_tenant(host->ctx, t)) {
     fair_tenant* tenant = fair_of(self, t);
-    if (tenant->has_work || tenant->idle_since == 0 || tenant->late >= fair_patience) continue;
-    if (now - tenant->idle_since >= fair_patience_ns(self, tenant)) continue;
+    const uint64_t wait = anticipation_left_ns(&tenant->wait, self->anticipation_ns, now);
+    if (tenant->has_work || wait == 0) continue;
     if (!virtual_before(virtual_start(&self->clock, &tenant->times), start)) continue;
-    const uint64_t wait = tenant->idle_since + fair_patience_ns(self, tenant) - now;
     if (out->wait_ns == 0 || wait < out->wait_ns) out->wait_ns = wait;
   }
   if (out->wait_ns != 0) return HAWSER_SELECT_WAIT;
   self->clock.now = start;
   out->slice_ns = self->slice_ns;
   out->unit_ns = self->unit_ns;
-  out->linger_ns = fair_of(self, out->who)->late < fair_patience ? fair_patience_ns(self, fair_of(self, out->who)) : 0;
+  out->linger_ns = anticipation_ns(&fair_of(self, out->who)->wait, self->anticipation_ns);
   return HAWSER_SELECT_DECIDED;
 }
 
@@ -114,8 +95,7 @@ static void fair_charged(void* state, hawser_tenant* t, uint64_t gpu_ns, uint32_
   fair* self = state;
   fair_tenant* tenant = fair_of(self, t);
   virtual_charge(&self->clock, &tenant->times, gpu_ns, why);
-  const uint64_t most = fair_credit * self->anticipation_ns;
-  tenant->waits_ns = gpu_ns >= most - tenant->waits_ns ? most : tenant->waits_ns + gpu_ns;
+  anticipation_charge(&tenant->wait, self->anticipation_ns, gpu_ns);
 }
 
 /* The one who would be chosen if `running` did not come back. */

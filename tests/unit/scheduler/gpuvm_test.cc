@@ -4,8 +4,10 @@
 // one's arrival.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <nlohmann/json.hpp>
+#include <utility>
 
 #include "tests/unit/scheduler/simulate.h"
 
@@ -77,23 +79,86 @@ TEST(Gpuvm, AnticipationCostsLittle) {
 
 // Somebody with work of a microsecond who comes back within the patience each time would else have the device wait most
 // of the time, charged to nobody.
-TEST(Gpuvm, FairWaitsForNobodyLongerThanTheDeviceIsUsedByHim) {
-  Scenario scenario;
-  scenario.duration_ns = 2'000'000'000;
-  SimClient busy, tiny;
-  busy.tenant.name = "busy";
-  busy.depth = 2;
-  busy.kernels = {{.length_ns = 2'000'000, .unit_ns = 500'000}};
-  tiny.tenant.name = "tiny";
-  tiny.think_ns = 250'000;
-  tiny.kernels = {{.length_ns = 1'000}};
-  scenario.clients = {busy, tiny};
-  const Played played = Play(scenario, "fair");
-  EXPECT_GE(played.metrics.busy, 0.97);
-  // Who uses the device for as long as he lets it wait is still waited for.
-  scenario.clients[1].kernels = {{.length_ns = 1'000'000}};
-  const Played even = Play(scenario, "fair");
-  EXPECT_NEAR(even.metrics.tenants[1].share, 0.5, 0.02);
+TEST(Gpuvm, NobodyIsWaitedForLongerThanHeUsesTheDevice) {
+  const std::pair<const char*, uint64_t> policies[] = {{"fair", 250'000}, {"drr", 80'000}, {"band", 1'500'000}};
+  for (const auto& [policy, think_ns] : policies) {
+    Scenario scenario;
+    scenario.duration_ns = 2'000'000'000;
+    SimClient busy, tiny;
+    busy.tenant.name = "busy";
+    busy.depth = 2;
+    busy.kernels = {{.length_ns = 2'000'000, .unit_ns = 500'000}};
+    tiny.tenant.name = "tiny";
+    tiny.think_ns = think_ns;
+    tiny.kernels = {{.length_ns = 1'000}};
+    scenario.clients = {busy, tiny};
+    const Played played = Play(scenario, policy);
+    EXPECT_GE(played.metrics.busy, 0.97) << policy;
+    // Who uses the device for as long as he lets it wait is still waited for.
+    scenario.clients[1].kernels = {{.length_ns = 4 * think_ns}};
+    const Played even = Play(scenario, policy);
+    EXPECT_NEAR(even.metrics.tenants[1].share, 0.5, 0.02) << policy;
+  }
+}
+
+// A worker in a guest's hands need not even use the device for that: it says that it wants it, and that it does not.
+TEST(Gpuvm, NobodyIsWaitedForWhoOnlySaysThatHeWantsTheDevice) {
+  struct Sink final : GrantSink {
+    void Give(TenantId tenant, const Grant&) override { given = tenant; }
+    void Revoke(TenantId) override { revoked = true; }
+    void Stage(TenantId) override {}
+    TenantId given = 0;
+    bool revoked = false;
+  };
+  for (const char* policy : {"fair", "drr", "band"}) {
+    Sink sink;
+    SchedulerOptions options;
+    options.policy.callback_cpu_ns = options.policy.callback_wall_ns = 0;
+    Scheduler scheduler(options, sink, [](auto&&...) {});
+    const auto library = PolicyLibrary::Find(policy);
+    ASSERT_TRUE(library.ok());
+    uint64_t now = 1'000'000'000, used[2] = {};
+    ASSERT_TRUE(scheduler.Use(library.value(), now).ok());
+    TenantConfig busy_config, tease_config;
+    busy_config.name = "busy";
+    tease_config.name = "tease";
+    const TenantId busy = scheduler.Add(busy_config, now), tease = scheduler.Add(tease_config, now);
+    scheduler.Runnable(busy, now);
+    scheduler.Runnable(tease, now);
+    const auto run = [&](TenantId who, uint64_t length) {
+      now += length;
+      uint64_t& sum = used[who == busy ? 0 : 1];
+      sum += length;
+      WorkerFacts facts;
+      facts.used_ns = sum;
+      scheduler.Facts(who, facts, now);
+    };
+    // One long kernel of the other, so that he would be worth a wait; then he only comes and goes.
+    const uint64_t begin = now;
+    bool has_teased = false;
+    while (now < begin + 3'000'000'000) {
+      sink.revoked = false;
+      if (scheduler.holder() == nullptr) {
+        ASSERT_NE(scheduler.next_wake_ns(), UINT64_MAX) << policy;
+        now = std::max(now, scheduler.next_wake_ns());
+        scheduler.Advance(now);
+      } else if (sink.given == tease) {
+        if (!has_teased) run(tease, 20'000'000);
+        has_teased = true;
+        scheduler.Idle(tease, now);
+        scheduler.Drained(tease, now);
+      } else {
+        run(busy, 200'000);
+        if (has_teased) {
+          scheduler.Runnable(tease, now);
+          scheduler.Idle(tease, now);
+        }
+        scheduler.Drained(busy, now);
+      }
+    }
+    EXPECT_TRUE(has_teased) << policy;
+    EXPECT_GE(static_cast<double>(used[0]), 0.95 * static_cast<double>(now - begin - used[1])) << policy;
+  }
 }
 
 TEST(Gpuvm, BandWithoutAnticipationIsCredit) {
