@@ -32,7 +32,7 @@ int main(int argc, char** argv) {
   commands.push_back(std::make_unique<DoctorCommand>(layout));
   commands.push_back(std::make_unique<BenchCommand>(layout));
   commands.push_back(std::make_unique<SimCommand>());
-  commands.push_back(std::make_unique<PolicyCommand>());
+  commands.push_back(std::make_unique<PolicyCommand>(layout.admin));
   for (const OperatorWord& word : kOperatorWords) {
     commands.push_back(std::make_unique<OperatorCommand>(word, layout.admin));
   }

@@ -8,6 +8,7 @@
 
 #include "scheduler/conformance/conformance.h"
 #include "scheduler/core/policy_library.h"
+#include "tools/operator_commands.h"
 #include "tools/shut_in.h"
 
 namespace hawser::tools {
@@ -25,11 +26,17 @@ void PolicyCommand::Register(CLI::App& app) {
   test_->add_flag("--isolated", isolated_, "Run it as a server runs a policy that is not trusted: shut in");
   test_->add_flag("--verbose", verbose_, "Name what passed as well");
   test_->add_flag("--json", json_, "As JSON");
+  show_ = AddOperatorWord(*parser_, kPolicyShowWord);
+  set_ = AddOperatorWord(*parser_, kPolicySetWord);
 }
 
 bool PolicyCommand::Chosen() const { return parser_->parsed(); }
 
-int PolicyCommand::Run() { return list_->parsed() ? List() : Test(); }
+int PolicyCommand::Run() {
+  if (show_->parsed()) return BecomeAdmin(admin_, {"policy", kPolicyShowWord.name}, *show_);
+  if (set_->parsed()) return BecomeAdmin(admin_, {"policy", kPolicySetWord.name}, *set_);
+  return list_->parsed() ? List() : Test();
+}
 
 int PolicyCommand::List() const {
   nlohmann::ordered_json json = nlohmann::ordered_json::array();

@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// hawser policy list; hawser policy test NAME|FILE.so [--isolated]
+// hawser policy list; hawser policy test NAME|FILE.so [--isolated]. And hawser policy show | set, which hawser-admin
+// does.
 #ifndef HAWSER_TOOLS_POLICY_COMMAND_H_
 #define HAWSER_TOOLS_POLICY_COMMAND_H_
 
 #include <cstdint>
 #include <string>
+#include <utility>
 
 #include "tools/command.h"
 
@@ -12,6 +14,9 @@ namespace hawser::tools {
 
 class PolicyCommand : public Command {
  public:
+  /// `admin`: hawser-admin; empty: it is missing.
+  explicit PolicyCommand(std::string admin) : admin_(std::move(admin)) {}
+
   void Register(CLI::App& app) override;
   bool Chosen() const override;
   int Run() override;
@@ -20,7 +25,10 @@ class PolicyCommand : public Command {
   int List() const;
   int Test() const;
 
+  const std::string admin_;
   CLI::App* parser_ = nullptr;
+  CLI::App* show_ = nullptr;
+  CLI::App* set_ = nullptr;
   CLI::App* list_ = nullptr;
   CLI::App* test_ = nullptr;
   std::string policy_;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// hawser top, tenants, sessions and trace against the real hawserd; workers without OpenCL.
+// hawser top, tenants, sessions, trace and policy against the real hawserd; workers without OpenCL.
 #include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -66,6 +66,35 @@ TEST_F(AdminCommandsTest, TenantsAreShownAndChanged) {
   lab = Json::parse(std::ifstream(file))["tenants"][0];
   EXPECT_EQ(lab["settings"]["weight"], 100);
   EXPECT_EQ(lab["changed"], false);
+}
+
+TEST_F(AdminCommandsTest, ThePolicyIsShownAndChanged) {
+  Ran ran = Hawser({"policy", "show"});
+  EXPECT_EQ(ran.status, 0) << ran.output;
+  EXPECT_THAT(ran.output, HasSubstr("policy fair\n"));
+  EXPECT_THAT(ran.output, HasSubstr("drr"));
+  ran = Hawser({"policy", "set", "drr"});
+  EXPECT_EQ(ran.status, 0) << ran.output;
+  EXPECT_THAT(ran.output, HasSubstr("policy drr\n"));
+  EXPECT_TRUE(daemon_->WaitForLog("an operator set the policy drr in place of fair"));
+  ran = Hawser({"policy", "show", "--json", "-"});
+  ASSERT_EQ(ran.status, 0) << ran.output;
+  EXPECT_EQ(Json::parse(ran.output)["name"], "drr");
+  ran = Hawser({"policy", "set", "band", "--json", "-"});
+  ASSERT_EQ(ran.status, 0) << ran.output;
+  const Json now = Json::parse(ran.output);
+  EXPECT_EQ(now["name"], "band");
+  EXPECT_TRUE(now["last_ejection"].is_null());
+  EXPECT_THAT(now["available"], ::testing::Contains("fair"));
+  // What does not work leaves the one that serves in charge.
+  ran = Hawser({"policy", "set", "nonsense"});
+  EXPECT_EQ(ran.status, 1);
+  EXPECT_THAT(ran.output, HasSubstr("policy: "));
+  EXPECT_THAT(ran.output, HasSubstr("nonsense"));
+  EXPECT_EQ(Hawser({"policy", "set", "/no/such/plugin.so"}).status, 1);
+  EXPECT_EQ(Hawser({"policy", "set", "none"}).status, 1);
+  EXPECT_EQ(Hawser({"policy", "set"}).status, 125);
+  EXPECT_THAT(Hawser({"policy", "show"}).output, HasSubstr("policy band\n"));
 }
 
 TEST_F(AdminCommandsTest, MistakesAreSaidInWords) {
@@ -170,6 +199,12 @@ TEST(AdminHelpTest, HasExamples) {
     EXPECT_EQ(ran.status, 0);
     EXPECT_THAT(ran.output, HasSubstr("Examples:")) << command;
     EXPECT_THAT(ran.output, HasSubstr("--admin"));
+  }
+  for (const char* what : {"show", "set"}) {
+    const Ran ran = RunProgram({HAWSER, "policy", what, "--help"});
+    EXPECT_EQ(ran.status, 0);
+    EXPECT_THAT(ran.output, HasSubstr("Examples:")) << what;
+    EXPECT_THAT(RunProgram({HAWSER, "policy", "--help"}).output, HasSubstr(what));
   }
 }
 

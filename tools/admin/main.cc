@@ -4,6 +4,7 @@
 #include <memory>
 #include <vector>
 
+#include "tools/admin/server_policy_command.h"
 #include "tools/admin/sessions_command.h"
 #include "tools/admin/tenants_command.h"
 #include "tools/admin/top_command.h"
@@ -18,6 +19,7 @@ int main(int argc, char** argv) {
   commands.push_back(std::make_unique<TenantsCommand>());
   commands.push_back(std::make_unique<SessionsCommand>());
   commands.push_back(std::make_unique<TraceCommand>());
+  commands.push_back(std::make_unique<ServerPolicyCommand>());
   for (const auto& command : commands) command->Register(app);
   try {
     app.parse(argc, argv);

@@ -255,6 +255,19 @@ std::string Table::Text() const {
   return text;
 }
 
+std::string PolicyText(const pb::Policy& policy) {
+  std::string text = "policy " + policy.name() + "\n", others;
+  for (const std::string& name : policy.available()) {
+    if (name != policy.name()) others += (others.empty() ? "" : ", ") + name;
+  }
+  if (!others.empty()) text += "others " + others + ", or a plugin's file\n";
+  if (policy.has_last_ejection()) {
+    const pb::Ejection& last = policy.last_ejection();
+    text += "policy " + last.policy() + " was ejected: " + last.reason() + "\n";
+  }
+  return text;
+}
+
 std::string TenantsText(const pb::ListTenantsResponse& tenants) {
   Table table({"TENANT", "WEIGHT", "PRIORITY", "MIN SHARE", "MAX SHARE", "SLO", "SESSIONS", "MEMORY/SESSION",
                "MEMORY NOW", "FROM"},

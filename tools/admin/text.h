@@ -40,6 +40,8 @@ class Table {
   std::vector<bool> left_;
 };
 
+/// The name, what else there is, and the latest ejection if there was one.
+std::string PolicyText(const pb::Policy& policy);
 std::string TenantsText(const pb::ListTenantsResponse& tenants);
 std::string SessionsText(const pb::ListSessionsResponse& sessions);
 

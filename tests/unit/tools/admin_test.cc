@@ -175,6 +175,20 @@ TEST(TopTest, ShowsWhatSharingCosts) {
   EXPECT_THAT(Line(TopText(now, nullptr, "unix:/x", 0, 0), "(system)"), Not(HasSubstr("%")));
 }
 
+TEST(TextTest, ThePolicyAndWhatElseThereIs) {
+  pb::Policy policy;
+  policy.set_name("none");
+  policy.add_available("none");
+  EXPECT_EQ(PolicyText(policy), "policy none\n");
+  policy.set_name("fair");
+  policy.clear_available();
+  for (const char* name : {"fair", "drr", "band"}) policy.add_available(name);
+  policy.mutable_last_ejection()->set_policy("mine");
+  policy.mutable_last_ejection()->set_reason("select() failed with -1");
+  EXPECT_EQ(PolicyText(policy),
+            "policy fair\nothers drr, band, or a plugin's file\npolicy mine was ejected: select() failed with -1\n");
+}
+
 TEST(TopTest, SaysWhichPolicyWasEjectedAndWhy) {
   pb::Snapshot now = Sample(12, 2200, 5400);
   EXPECT_THAT(TopText(now, nullptr, "unix:/x", 0, 0), Not(HasSubstr("ejected")));
