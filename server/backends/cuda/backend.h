@@ -424,6 +424,8 @@ class CudaBackend final : public cuda::Handler, public SessionBackend {
   /// Forgets what is over; whether there is still too much under way.
   bool IsFull(StreamState& stream);
   void LookOpen(StreamState& stream);
+  /// The stream is about to end; what was launched unasked in it goes on, and a drain waits for it.
+  void LeaveOpen(const Context& context, StreamState& stream);
   /// Streams that must be idle before something in this one runs at once.
   void FindUnfinished(const Place& at, std::vector<std::shared_ptr<StreamState>>* before);
   Outcome ExecuteNow(const wire::FrameHeader& header, wire::Bytes payload, std::string* error);
@@ -561,7 +563,13 @@ class CudaBackend final : public cuda::Handler, public SessionBackend {
   std::mutex news_mutex_;
   std::condition_variable news_changed_;
   std::vector<std::shared_ptr<UnaskedDrain>> drains_;  ///< With news_mutex_.
-  bool ending_ = false;                                ///< With news_mutex_.
+  /// The end of what was launched unasked in streams that are gone.
+  struct LeftStream {
+    wire::Id context, stream;
+    std::shared_ptr<const PooledEvent> end;
+  };
+  std::vector<LeftStream> left_streams_;
+  bool ending_ = false;  ///< With news_mutex_.
   std::string device_name_;
   std::unique_ptr<Sharing> sharing_;
 

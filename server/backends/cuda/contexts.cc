@@ -245,6 +245,7 @@ void CudaBackend::EndContext(wire::Id id, Context& context,
     sharing_->strays.Forget(context.native);
     if (EnterNative(context.native) == 0) sharing_->sliced.EndContext(context.native);
   }
+  std::erase_if(left_streams_, [&](const LeftStream& left) { return left.context == id; });
   // What belongs to it, dependents first.
   std::unordered_set<uint64_t> modules;
   objects_->Table<Module>().ForEach([&](wire::Id module, Module& object) {
@@ -354,6 +355,7 @@ int32_t CudaBackend::ReleaseObject(const cuda::Call& call, const cuda::Release& 
     if (Stream* stream = objects_->Table<Stream>().Find(id); stream != nullptr && stream->error == 0) {
       int32_t status = 0;
       Context* context = Enter(stream->state->context, &status);
+      if (context != nullptr) LeaveOpen(*context, *stream->state);
       if (context != nullptr && stream->state->slab) {
         (void)KeepUntilDone({0, context, stream->state.get()}, std::move(stream->state->slab));
       }

@@ -189,6 +189,17 @@ void CudaBackend::LookOpen(StreamState& stream) {
       [this](const Mark& one, const Mark& other) { return ElapsedNs(driver_, one->native(), other->native()); });
 }
 
+void CudaBackend::LeaveOpen(const Context& context, StreamState& stream) {
+  if (!stream.launched_unasked || gate_ == nullptr) return;
+  std::erase_if(left_streams_, [&](const LeftStream& left) {
+    // Others' are asked where they are current; a drain forgets them in any case.
+    return left.context == stream.context && driver_.cuEventQuery(left.end->native()) != CUDA_ERROR_NOT_READY;
+  });
+  LeftStream left{stream.context, stream.id, PooledEvent::Take(context.events)};
+  if (left.end == nullptr || driver_.cuEventRecord(left.end->native(), stream.native()) != CUDA_SUCCESS) return;
+  left_streams_.push_back(std::move(left));
+}
+
 bool CudaBackend::IsFull(StreamState& stream) {
   if (!stream.open.full()) return false;
   if (captures()) {
@@ -414,6 +425,17 @@ void CudaBackend::Drain(const std::shared_ptr<UnaskedDrain>& drain) {
     const Context* context = objects_->Table<Context>().Find(stream.state->context);
     if (context != nullptr && context->error == 0) wait_for(*context, stream.state.get());
   });
+  for (LeftStream& left : std::exchange(left_streams_, {})) {
+    const Context* context = objects_->Table<Context>().Find(left.context);
+    if (context == nullptr || context->error != 0 || EnterNative(context->native) != 0) continue;
+    auto part = std::make_shared<UnaskedPart>();
+    part->context = context->native;
+    part->stream = left.stream.raw();
+    part->mark = left.end;
+    drain->parts.push_back(part);
+    waits_->OnEvent(context->native, left.end->native(), left.end,
+                    [all, part](CUresult) { part->over.store(true, std::memory_order_release); });
+  }
   drain->listed = true;
 }
 

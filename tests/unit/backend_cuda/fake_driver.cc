@@ -196,6 +196,7 @@ struct FakeCalls {
   static CUresult SynchronizeContext() {
     legacy->Wait();
     for (const auto& [stream, owned] : fake->streams_) stream->Wait();
+    for (const auto& owned : fake->gone_streams_) owned->Wait();
     return Sticky();
   }
 
@@ -344,14 +345,12 @@ struct FakeCalls {
     return CUDA_SUCCESS;
   }
   static CUresult DestroyStream(CUstream stream) {
-    std::unique_ptr<Stream> gone;
-    {
-      const std::lock_guard<std::mutex> lock(fake->mutex_);
-      const auto at = fake->streams_.find(Of(stream));
-      if (at == fake->streams_.end()) return CUDA_ERROR_INVALID_HANDLE;
-      gone = std::move(at->second);
-      fake->streams_.erase(at);
-    }
+    // What is in it goes on.
+    const std::lock_guard<std::mutex> lock(fake->mutex_);
+    const auto at = fake->streams_.find(Of(stream));
+    if (at == fake->streams_.end()) return CUDA_ERROR_INVALID_HANDLE;
+    fake->gone_streams_.push_back(std::move(at->second));
+    fake->streams_.erase(at);
     return CUDA_SUCCESS;
   }
   static CUresult QueryStream(CUstream stream) {
@@ -442,6 +441,7 @@ FakeDriver::~FakeDriver() {
   delete legacy;
   legacy = nullptr;
   streams_.clear();
+  gone_streams_.clear();
   for (EventObject* event : events_) delete event;
   fake = nullptr;
 }

@@ -58,6 +58,7 @@ class FakeDriver {
   std::map<CUdeviceptr, uint64_t> sizes_;
   std::vector<std::unique_ptr<EventObject>> dead_events_;  ///< Destroyed; streams_ may still use them.
   std::map<StreamObject*, std::unique_ptr<StreamObject>> streams_;
+  std::vector<std::unique_ptr<StreamObject>> gone_streams_;
   std::set<EventObject*> events_;
   std::vector<std::string> images_;
   std::atomic<int> error_{0};  ///< Sticky, of the one context.

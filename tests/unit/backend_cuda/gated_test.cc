@@ -353,6 +353,27 @@ TEST_F(CudaGated, TheGateLearnsWhenWhatRanUnaskedIsOver) {
   thread.join();
 }
 
+TEST_F(CudaGated, ADrainWaitsForStreamsThatAreGone) {
+  gate.alone = true;
+  Clear(a, one);
+  ASSERT_EQ(session.Launch(context, one, session.NewFunction(module, "block")), 0);
+  ASSERT_EQ(Add(a, 5, one), 0);
+  cuda::Release release;
+  release.object = one;
+  ASSERT_EQ(session.Do(release), 0);
+  std::atomic<bool> drained{false};
+  std::thread somebody_comes([&] {
+    gate.drain();
+    drained = true;
+  });
+  const auto end = std::chrono::steady_clock::now() + std::chrono::milliseconds(300);
+  while (std::chrono::steady_clock::now() < end) session.backend->Resume();
+  EXPECT_FALSE(drained);
+  session.driver.Unblock();
+  while (!drained) session.backend->Resume();
+  somebody_comes.join();
+}
+
 TEST_F(CudaGated, ADrainTellsThatTheDeviceGoesOn) {
   gate.alone = true;
   Clear(a, one);
