@@ -20,6 +20,9 @@ slicing::LaunchShape ShapeOf(const opencl::EnqueueNDRangeKernel& message) {
   return shape;
 }
 
+// No estimate is longer; the gate's are bounded too.
+constexpr double kMostEstimateNs = 1e12;
+
 bool IsComplete(const Handle<cl_event>& event) {
   if (!event) return true;
   cl_int execution = CL_QUEUED;
@@ -190,6 +193,11 @@ int32_t OpenClBackend::LaunchSplit(const opencl::Call& call, const opencl::Enque
   }
   *taken = true;
   if (hold) splitter_->Hold(job.get());
+  // Alone, what is measured one by one may be long ago, or was quick.
+  if (const OpenSpeed& speed = kernel->split.open->speed; speed.known() && splitter_->gate().UnitNs() == 0) {
+    job->open_estimate = static_cast<uint64_t>(
+        std::clamp(speed.ns_per_item() * static_cast<double>(job->first.items), 1.0, kMostEstimateNs));
+  }
   job->seq = call.seq;
   job->opcode = call.opcode;
   job->queue_id = message.queue;

@@ -330,7 +330,8 @@ bool Splitter::PassNow(SplitJob& job) {
 uint64_t Splitter::EstimateHeld(const SplitJob& job) {
   // Of what is not known two are under way at a time.
   const bool known = job.key && history_.Rate(*job.key) > 0;
-  return known || !bounded_ ? Estimate(job.key, job.first.items) : gate_->OpenCapNs() / 2;
+  if (!known && bounded_ && job.open_estimate == 0) return gate_->OpenCapNs() / 2;
+  return std::max(known || !bounded_ ? Estimate(job.key, job.first.items) : 0, job.open_estimate);
 }
 
 bool Splitter::OnEnd(Completion& completion, int32_t status) {
@@ -515,7 +516,7 @@ void Splitter::RunJob(const std::shared_ptr<Lane>& shared, SplitJob& job) {
   const char* what = "the first part";
   if (job.grant) {
     if (job.resume) AwaitResume(shared, job);
-    if (job.held) job.first_estimate = EstimateHeld(job);
+    if (job.held || job.open_estimate != 0) job.first_estimate = EstimateHeld(job);
     const bool entered = status == CL_SUCCESS && Enter(lane, job, job.first_estimate, &status);
     if (!entered && status == CL_SUCCESS) status = CL_DEVICE_NOT_AVAILABLE;
     if (!job.plan) LetGo(job);

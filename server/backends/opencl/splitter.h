@@ -116,6 +116,7 @@ struct SplitJob {
   std::optional<scheduler::KernelKey> key;
   slicing::SlicePart first;  ///< Its `items` also when it runs whole.
   uint64_t first_estimate = 0;
+  uint64_t open_estimate = 0;   ///< By what was learnt while its tenant was alone, as it is; 0: nothing, or it is not.
   uint64_t first_expected = 0;  ///< The same where it is judged by that, else 0.
   std::string name;             ///< Of the kernel, where there is a plan.
   bool held = false;            ///< Nobody else wants the device; the queue is too far ahead of it.
