@@ -99,6 +99,10 @@ class Client {
   void NoteSharing() { sharing_.store(true, std::memory_order_relaxed); }
   bool sharing() const { return sharing_.load(std::memory_order_relaxed); }
 
+  /// The server keeps many commands: ask for room before another one (StreamCommand::AwaitRoom).
+  bool crowded() const { return crowded_.load(std::memory_order_relaxed); }
+  void SetCrowded(bool crowded) { crowded_.store(crowded, std::memory_order_relaxed); }
+
   /// What calls return once the session is over: CUDA_ERROR_LAUNCH_TIMEOUT after a runaway kernel, else
   /// CUDA_ERROR_DEVICE_UNAVAILABLE.
   CUresult Lost() const;
@@ -121,6 +125,7 @@ class Client {
   bool memory_in_heap_ = false;
   std::atomic<uint64_t> numbers_{0};
   std::atomic<bool> sharing_{false};
+  std::atomic<bool> crowded_{false};
 };
 
 /// CUresult of what the session or the server said.

@@ -32,6 +32,13 @@ CUresult CurrentContext(CUctx_st** context, bool earlier) {
   return earlier ? TakePending(current) : CUDA_SUCCESS;
 }
 
+void StreamCommand::AwaitRoom() const {
+  if (own_) return;
+  cuda::AwaitRoom message;
+  Address(message);
+  (void)AskStatus(session(), message);  // What is wrong with the stream or the session, the command itself will tell.
+}
+
 CUresult StreamCommand::Begin(CUstream handle, bool earlier) {
   const CUresult error = BeginQuestion(handle, earlier);
   return error != CUDA_SUCCESS ? error : Captures::CheckCommand(stream_);

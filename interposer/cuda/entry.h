@@ -62,6 +62,8 @@ class StreamCommand {
   template <typename Message, typename Follow>
   CUresult SendThen(Message& message, const Follow& follow) {
     Address(message);
+    if (Client::Get().crowded()) [[unlikely]]
+      AwaitRoom();
     stream_->submitted.fetch_add(1, std::memory_order_relaxed);
     CUresult error = FromWire(session()->Send(message));
     if (error == CUDA_SUCCESS) error = follow();
@@ -79,6 +81,9 @@ class StreamCommand {
   }
 
  private:
+  /// Waits, as with a device whose queue is full, until the server takes more of what this stream is given.
+  void AwaitRoom() const;
+
   CUctx_st* context_ = nullptr;
   CUstream_st* stream_ = nullptr;
   bool own_ = false;  ///< Not the application's.

@@ -125,6 +125,7 @@ class NoticeReceiver final : public guest::NoticeSink, public cuda::NoticeHandle
         static_cast<int>(notice.text.size()), notice.text.data());
   }
 
+  void OnCrowded(const cuda::Crowded& notice) override { Client::Get().SetCrowded(notice.crowded != 0); }
   void OnSessionLost(const cuda::SessionLost&) override {}  // The session itself listens to it.
 };
 

@@ -148,6 +148,8 @@ CudaBackend::Place CudaBackend::At(wire::Id context, wire::Id stream, bool plain
   if (!stream) {
     place.stream = place.context->legacy.get();
     if (!plain) place.stream->plain = false;
+    if (place.stream->ahead.Count()) [[unlikely]]
+      RunsAhead(place);
     return place;
   }
   const Stream* object = Use<Stream>(stream, &place.status);
@@ -158,6 +160,8 @@ CudaBackend::Place CudaBackend::At(wire::Id context, wire::Id stream, bool plain
   }
   place.stream = object->state.get();
   if (!plain) place.stream->plain = false;
+  if (place.stream->ahead.Count()) [[unlikely]]
+    RunsAhead(place);
   return place;
 }
 

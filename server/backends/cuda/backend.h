@@ -3,9 +3,10 @@
 //
 // Who owns what, who runs what
 //   executor thread   all functions of cuda::Handler, in the guest's order; owns the object tables, the memory map and
-//                     which context is current. Never waits for the device, but to end a context.
+//                     which context is current. Never waits for the device, but to end a context, nor for the guest.
 //   lane threads      wait for the device; answers, data that lands, staging memory back (waits.h).
-//   driver threads    host functions: gates at which a stream waits for the guest (gate.h).
+//   driver threads    host functions of graphs: gates at which the device waits for the guest (gate.h). What else waits
+//                     for the guest is not the driver's affair (pending.cc).
 //   turns', units' and the builder's thread  when others want the device too: launches that wait for their turn, are
 //                     measured, and are made ready to run in parts (turns.h, units.h, sliced_kernels.h).
 //   loader thread     compiles and loads modules (module_loader.h); answers from there.
@@ -13,7 +14,7 @@
 // Lock order: Waits' locks, then the driver's, then the worker's. Gates, StagingPool and EventPool are leaves.
 //
 // The functions of Handler are spread over files by subject: contexts.cc, memory.cc, copies.cc, spaces.cc,
-// arrays.cc, exports.cc, modules.cc, launches.cc, streams.cc, graphs.cc, queries.cc.
+// arrays.cc, exports.cc, modules.cc, launches.cc, streams.cc, pending.cc, graphs.cc, queries.cc.
 #ifndef HAWSER_SERVER_BACKENDS_CUDA_BACKEND_H_
 #define HAWSER_SERVER_BACKENDS_CUDA_BACKEND_H_
 
@@ -26,6 +27,7 @@
 #include <mutex>
 #include <string>
 #include <string_view>
+#include <unordered_map>
 #include <unordered_set>
 #include <vector>
 
@@ -159,6 +161,7 @@ class CudaBackend final : public cuda::Handler, public SessionBackend {
   int32_t CreateStream(const cuda::Call& call, const cuda::CreateStream& message) override;
   int32_t SetStreamAttribute(const cuda::Call& call, const cuda::SetStreamAttribute& message) override;
   int32_t SynchronizeStream(const cuda::Call& call, const cuda::SynchronizeStream& message) override;
+  int32_t AwaitRoom(const cuda::Call& call, const cuda::AwaitRoom& message) override;
   int32_t WatchStream(const cuda::Call& call, const cuda::WatchStream& message) override;
   int32_t WaitEvent(const cuda::Call& call, const cuda::WaitEvent& message) override;
   int32_t EnqueueHostFunction(const cuda::Call& call, const cuda::EnqueueHostFunction& message) override;
@@ -329,12 +332,19 @@ class CudaBackend final : public cuda::Handler, public SessionBackend {
   CUresult CloseOpened(uint64_t address);
 
   // ------------------------------------------------------------------ copies (copies.cc)
-  /// How large a copy between host and device may be at a time. What is captured keeps the shape that the guest gave
-  /// it.
-  uint64_t CopyPiece() const { return gate_->Tenants() > 1 && !captures() ? kCopyPiece : UINT64_MAX; }
+  /// How large a copy of `size` bytes between host and device may be at a time. What is captured keeps the shape that
+  /// the guest gave it.
+  uint64_t CopyPiece(const Place& at, uint64_t size) const {
+    // More pieces would fill the driver's queue.
+    constexpr uint64_t kMostPieces = 64;
+    if (gate_->Tenants() <= 1 || captures()) return UINT64_MAX;
+    const uint64_t piece = std::max(kCopyPiece, size / kMostPieces);
+    (void)at.stream->ahead.Count(static_cast<int32_t>(size / piece));
+    return piece;
+  }
   /// Room for a small write, filled with `data`; null without memory.
   std::byte* Slab(const Place& at, wire::Bytes data);
-  /// Staging memory that a transfer fills, and what opens when it has.
+  /// Staging memory that a transfer fills, and what opens when it has: NoteCome().
   struct Expected {
     int32_t status = 0;
     std::shared_ptr<StagingPool::Block> block;
@@ -342,9 +352,8 @@ class CudaBackend final : public cuda::Handler, public SessionBackend {
   };
   int32_t Expect(const cuda::Call& call, const Context& context, wire::Id context_id, uint64_t transfer, uint64_t size,
                  Expected* expected);
-  /// The same; the stream waits at the gate.
-  int32_t StageTransfer(const cuda::Call& call, const Place& at, uint64_t transfer, uint64_t size,
-                        std::shared_ptr<StagingPool::Block>* block);
+  /// Takes what was expected, of which AwaitData() has said false.
+  int32_t TakeCome(uint64_t transfer, std::shared_ptr<StagingPool::Block>* block);
   /// Lets the guest send a transfer that nobody wants any more.
   void DrainTransfer(uint64_t transfer, uint64_t size);
   /// Calls copy(host memory, CUstream) for data that comes with the command or on the bulk channel.
@@ -355,6 +364,9 @@ class CudaBackend final : public cuda::Handler, public SessionBackend {
   template <typename Copy>
   int32_t ReadWith(const cuda::Call& call, const Place& at, wire::Id context, uint64_t size, uint64_t transfer,
                    Copy&& copy);
+  /// Answers with data that is there.
+  void Land(const cuda::Call& call, uint64_t size, uint64_t transfer, std::shared_ptr<StagingPool::Block> block,
+            CUresult result);
   int32_t FailRead(const cuda::Call& call, uint64_t transfer, int32_t status);
   int32_t KeepUntilDone(const Place& at, StagingPool::Block block);
   int32_t KeepUntilDone(const Place& at, std::shared_ptr<StagingPool::Block> kept);
@@ -431,7 +443,17 @@ class CudaBackend final : public cuda::Handler, public SessionBackend {
   Outcome ExecuteNow(const wire::FrameHeader& header, wire::Bytes payload, std::string* error);
   Outcome ExecuteBehind(const wire::FrameHeader& header, wire::Bytes payload, std::string* error);
   void Report(const wire::FrameHeader& header, const Outcome& outcome, const std::string& refusal);
+  void ResumeTurns();
   Footprint StreamFootprint(wire::Id context, wire::Id stream);
+  /// The stream captures, or was reached by a capture.
+  bool Captures(wire::Id stream);
+  /// Of what begins a capture in a stream.
+  Footprint CaptureFootprint(Footprint stream);
+  /// What waits to be given to the stream waits until the capture ends.
+  void HoldForCapture(StreamState& stream);
+  /// Of what changes a node, of an executable graph perhaps.
+  template <typename Message>
+  Footprint ExecFootprint(wire::Bytes payload);
   Footprint FootprintOf(const wire::FrameHeader& header, wire::Bytes payload);
   template <typename Message>
   Footprint FootprintOf(wire::Bytes payload);
@@ -449,33 +471,65 @@ class CudaBackend final : public cuda::Handler, public SessionBackend {
   void DrainUnasked();
   void EndSharing();
 
-  // ------------------------------------------------------------------ streams (streams.cc)
-  /// What the driver is given as a host function's argument.
+  // ------------------------------------------------------------------ what is not the device's affair (pending.cc)
+  /// What the driver is given as a host function's argument: of a graph's node, which runs again and again.
   struct HostCall {
     CudaBackend* backend = nullptr;
     CUcontext context = nullptr;
     uint64_t callback = 0;  ///< The guest's name for it.
-    bool once = false;      ///< Of a stream; a graph's node runs again and again.
-    uint64_t stream = Gates::kNoStream;
+  };
+  /// A function of the guest that is in a stream, or runs.
+  struct RunningFunction {
+    wire::Id context;
+    Deferral::Ticket hold = 0;
+  };
+  /// A command whose data has not come.
+  struct WaitingWrite {
+    wire::FrameHeader header;
+    Deferral::Ticket hold = 0;
+    std::function<int32_t()> run;
+  };
+  struct RoomFor {
+    wire::Id context, stream;
   };
   static void CUDA_CB RunHostCall(void* data);
-  static void CUDA_CB RunStreamCallback(CUstream stream, CUresult status, void* data);
-  static void AskGuest(HostCall* host_call, CUresult status);
-  /// Functions of the guest may hold the device up: what waits for the device is left to disposals_.
-  bool HostCallsDue() const {
-    // Nobody counts how often graphs run theirs.
-    return host_calls_due_.load(std::memory_order_acquire) != 0 || !host_calls_.empty();
-  }
+  /// Functions of graphs may hold the device up, for as long as the guest likes.
+  bool HostCallsDue() const { return !host_calls_.empty(); }
+  /// What waits for the device is left to disposals_: NVIDIA's driver frees when it is idle, and when that is may be
+  /// the guest's affair.
+  bool FreesWait() const { return HostCallsDue() || !chosen_.soft; }
   /// Ends `owned` now, or by disposals_.
   template <typename Owned>
   void Dispose(Owned owned) {
-    if (!HostCallsDue() || owned.get() == nullptr) return;
+    if (!FreesWait() || owned.get() == nullptr) return;
     disposals_.Add(current_, [kept = std::make_shared<Owned>(std::move(owned))] {});
   }
   /// The same, where others may own it too.
   void DisposeShared(std::shared_ptr<void> owned) {
-    if (HostCallsDue() && owned != nullptr) disposals_.Add(current_, [kept = std::move(owned)] {});
+    if (FreesWait() && owned != nullptr) disposals_.Add(current_, [kept = std::move(owned)] {});
   }
+  /// Commands of the stream are kept until the ticket is released. `acts`: Deferral::Hold.
+  Deferral::Ticket HoldStream(const StreamState& stream, bool acts = false);
+  /// Any thread.
+  void ReleaseLater(Deferral::Ticket ticket);
+  void ReleaseNow(Deferral::Ticket ticket);
+  void TakeReleased();
+  /// Forgets the functions of a context that ends.
+  void EndFunctions(wire::Id context);
+  /// True: the data of a transfer is still to come. Then the stream is held, and the command at hand is concluded by
+  /// run() when it is there.
+  bool AwaitData(const cuda::Call& call, const Place& at, uint64_t transfer, uint64_t size,
+                 std::function<int32_t()> run);
+  /// False: NoteCome() will tell the executor.
+  bool HasCome(uint64_t transfer, const Expected& expected);
+  /// Any thread.
+  void NoteCome(uint64_t transfer, Gate& gate);
+  /// Puts a mark into the stream, and holds it when there are too many.
+  void RunsAhead(const Place& at);
+  /// Asks the guest for patience, or to go on; answers those who waited.
+  void TellCrowd();
+
+  // ------------------------------------------------------------------ streams (streams.cc)
   CUresult SynchronizeBehind(const Place& at, std::function<void(CUresult)> done);
   /// The answer to WatchStream and WatchEvent; a notice when the answer was given before.
   int32_t AnswerWatch(const cuda::Call& call, bool answered, wire::Id object, uint64_t ticket, int32_t status);
@@ -504,7 +558,7 @@ class CudaBackend final : public cuda::Handler, public SessionBackend {
   int32_t FillBatch(const cuda::NodeParameters& from, std::vector<CUstreamBatchMemOpParams>* operations,
                     CUDA_BATCH_MEM_OP_NODE_PARAMS* to);
   int32_t DescribeBatch(CUgraphNode node, std::vector<cuda::StreamValue>* values);
-  HostCall* NewHostCall(uint64_t callback, bool once);
+  HostCall* NewHostCall(uint64_t callback);
 
   const ChosenDriver chosen_;
   const DriverTable& driver_;
@@ -544,7 +598,6 @@ class CudaBackend final : public cuda::Handler, public SessionBackend {
   Failure failure_;
   std::vector<std::unique_ptr<HostCall>> host_calls_;  ///< Of graph nodes; kept for the session's life.
   std::unordered_set<uint64_t> conditions_;            ///< Handles of graphs' conditions that the driver knows.
-  std::atomic<uint64_t> host_calls_due_{0};            ///< Of streams: given to the driver, and not over.
 
   // Sharing the device. See gated.cc.
   SplitSettings split_;
@@ -557,7 +610,11 @@ class CudaBackend final : public cuda::Handler, public SessionBackend {
   bool concluded_later_ = false;  ///< The command at hand reports when its launch is over.
   bool watch_answered_ = false;   ///< The command at hand was answered when it came.
   const std::shared_ptr<const int> capture_mark_ = std::make_shared<const int>(0);  ///< Streams that capture have it.
-  std::map<uint64_t, Expected> expected_;  ///< Transfers that were announced before their command's turn.
+  std::map<uint64_t, Expected> expected_;  ///< Transfers on their way, and those that wait to be used.
+  std::unordered_map<uint64_t, RunningFunction> functions_;    ///< By run.
+  std::unordered_map<uint64_t, WaitingWrite> waiting_writes_;  ///< By transfer.
+  bool crowded_ = false;                                       ///< The guest was asked for patience.
+  std::vector<std::pair<cuda::Call, RoomFor>> awaiting_room_;
   Later later_;
   std::atomic<bool> news_{false};
   std::mutex news_mutex_;
@@ -569,7 +626,10 @@ class CudaBackend final : public cuda::Handler, public SessionBackend {
     std::shared_ptr<const PooledEvent> end;
   };
   std::vector<LeftStream> left_streams_;
-  bool ending_ = false;  ///< With news_mutex_.
+  bool ending_ = false;                     ///< With news_mutex_.
+  std::vector<Deferral::Ticket> released_;  ///< Likewise, as what follows.
+  std::unordered_set<uint64_t> awaited_;    ///< Transfers of whose arrival the executor wants to know.
+  std::vector<uint64_t> arrived_;           ///< Of these.
   std::string device_name_;
   std::unique_ptr<Sharing> sharing_;
 

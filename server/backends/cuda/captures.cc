@@ -2,6 +2,7 @@
 // Graphs that a stream records.
 #include <algorithm>
 #include <cstring>
+#include <utility>
 
 #include "server/backends/cuda/backend.h"
 
@@ -16,6 +17,10 @@ CUresult CudaBackend::RelaxCaptures() {
   CUstreamCaptureMode mode = CU_STREAM_CAPTURE_MODE_RELAXED;
   if (driver_.cuThreadExchangeStreamCaptureMode == nullptr) return CUDA_SUCCESS;
   return driver_.cuThreadExchangeStreamCaptureMode(&mode);
+}
+
+void CudaBackend::HoldForCapture(StreamState& stream) {
+  if (deferral_.MustWait(StreamFootprint(stream.context, stream.id))) stream.capture_hold = HoldStream(stream);
 }
 
 int32_t CudaBackend::BeginCapture(const cuda::Call& call, const cuda::BeginCapture& message) {
@@ -33,6 +38,7 @@ int32_t CudaBackend::BeginCapture(const cuda::Call& call, const cuda::BeginCaptu
   cuuint64_t id = 0;
   (void)driver_.cuStreamGetCaptureInfo(at.native(), &capture, &id, &graph.native, nullptr, nullptr, nullptr);
   const int32_t status = Keep(message.graph, std::move(graph));
+  HoldForCapture(*at.stream);
   at.stream->captures = message.graph;
   at.stream->capture_mark = capture_mark_;
   return ReplyStatus(call, status);
@@ -53,6 +59,7 @@ int32_t CudaBackend::BeginCaptureToGraph(const cuda::Call& call, const cuda::Beg
                                                  dependencies.size(), CU_STREAM_CAPTURE_MODE_RELAXED);
   }
   if (result == CUDA_SUCCESS) {
+    HoldForCapture(*at.stream);
     at.stream->captures = message.graph;
     at.stream->capture_mark = capture_mark_;
   }
@@ -68,6 +75,7 @@ int32_t CudaBackend::EndCapture(const cuda::Call& call, const cuda::EndCapture& 
   Graph* graph = objects_->Table<Graph>().Find(at.stream->captures);
   at.stream->captures = {};
   at.stream->capture_mark.reset();
+  if (at.stream->capture_hold != 0) ReleaseNow(std::exchange(at.stream->capture_hold, 0));
   FreePostponed();
   if (graph == nullptr) {
     if (native != nullptr && driver_.cuGraphDestroy != nullptr) (void)driver_.cuGraphDestroy(native);

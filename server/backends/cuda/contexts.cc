@@ -226,6 +226,7 @@ int32_t CudaBackend::CreateContext(const cuda::Call& call, const cuda::CreateCon
 void CudaBackend::EndContext(wire::Id id, Context& context,
                              CUresult (*end)(const DriverTable& driver, const Context& context)) {
   gates_.OpenAll(context.native);
+  EndFunctions(id);
   if (loader_ != nullptr) {
     loader_->Drain();
     AdoptLoaded();
@@ -256,7 +257,7 @@ void CudaBackend::EndContext(wire::Id id, Context& context,
   objects_->Table<Function>().ForEach([&](wire::Id function, Function& object) {
     if (modules.count(object.module.raw()) != 0) objects_->Table<Function>().Erase(function);
   });
-  const auto erase = [&]<typename T>(wire::ObjectTable<T>& table) {
+  const auto erase = [&]<typename T>(LeavingTable<T>& table) {
     table.ForEach([&](wire::Id each, T& object) {
       if (object.error == 0 && object.context == id) table.Erase(each);
     });
@@ -354,6 +355,7 @@ int32_t CudaBackend::ReleaseObject(const cuda::Call& call, const cuda::Release& 
   } else if (type == cuda::Handle::kStream) {
     if (Stream* stream = objects_->Table<Stream>().Find(id); stream != nullptr && stream->error == 0) {
       int32_t status = 0;
+      if (stream->state->capture_hold != 0) ReleaseNow(std::exchange(stream->state->capture_hold, 0));
       Context* context = Enter(stream->state->context, &status);
       if (context != nullptr) LeaveOpen(*context, *stream->state);
       if (context != nullptr && stream->state->slab) {

@@ -17,11 +17,6 @@ constexpr const char* kUsedTransfer = "the transfer's name was used before, or i
 
 bool IsHost(CUmemorytype type) { return type == CU_MEMORYTYPE_HOST || type == CU_MEMORYTYPE_UNIFIED; }
 
-void CUDA_CB WaitAtGate(void* data) {
-  const std::unique_ptr<std::shared_ptr<Gate>> gate(static_cast<std::shared_ptr<Gate>*>(data));
-  (*gate)->Wait();
-}
-
 }  // namespace
 
 int32_t CudaBackend::KeepUntilDone(const Place& at, StagingPool::Block block) {
@@ -67,12 +62,10 @@ int32_t CudaBackend::Expect(const cuda::Call& call, const Context& at, wire::Id 
     return Explain(CUDA_ERROR_OUT_OF_MEMORY, kNoStaging);
   }
   expected->block = std::make_shared<StagingPool::Block>(std::move(taken));
-  const auto [number, gate] = gates_.New(at.native);
-  expected->gate = gate;
+  expected->gate = std::make_shared<Gate>();
   // It holds the memory until the data is there, whatever becomes of the command.
-  const auto opened = [this, number = number, gate = gate, call, context, block = expected->block](int32_t status) {
-    gate->Open();
-    gates_.Forget(number);
+  const auto opened = [this, transfer, gate = expected->gate, call, context, block = expected->block](int32_t status) {
+    NoteCome(transfer, *gate);
     if (status == 0) return;
     cuda::CommandFailed notice;
     notice.seq = call.seq;
@@ -83,27 +76,16 @@ int32_t CudaBackend::Expect(const cuda::Call& call, const Context& at, wire::Id 
     Notify(notice);
   };
   if (!services_.bulk_in->Expect(transfer, size, expected->block->data(), opened)) {
-    gates_.Forget(number);
     return Explain(CUDA_ERROR_INVALID_VALUE, kUsedTransfer);
   }
   return 0;
 }
 
-int32_t CudaBackend::StageTransfer(const cuda::Call& call, const Place& at, uint64_t transfer, uint64_t size,
-                                   std::shared_ptr<StagingPool::Block>* block) {
-  Expected expected;
-  if (const auto early = expected_.find(transfer); early != expected_.end()) [[unlikely]] {
-    expected = std::move(early->second);
-    expected_.erase(early);
-  } else {
-    expected.status = Expect(call, *at.context, at.stream->context, transfer, size, &expected);
-  }
-  if (expected.status != 0) return expected.status;
-  *block = expected.block;
-  auto waiter = std::make_unique<std::shared_ptr<Gate>>(expected.gate);
-  const CUresult result = driver_.cuLaunchHostFunc(at.native(), WaitAtGate, waiter.get());
-  if (result == CUDA_SUCCESS) (void)waiter.release();  // The function's.
-  return result;
+int32_t CudaBackend::TakeCome(uint64_t transfer, std::shared_ptr<StagingPool::Block>* block) {
+  auto node = expected_.extract(transfer);
+  if (node.empty()) return CUDA_ERROR_INVALID_VALUE;
+  *block = std::move(node.mapped().block);
+  return node.mapped().status;
 }
 
 template <typename CopyFunction>
@@ -118,7 +100,7 @@ int32_t CudaBackend::WriteWith(const cuda::Call& call, const Place& at, wire::Id
     return Finish(call, copy(room, at.native()), context);
   }
   std::shared_ptr<StagingPool::Block> block;
-  if (const int32_t status = StageTransfer(call, at, transfer, size, &block); status != 0) {
+  if (const int32_t status = TakeCome(transfer, &block); status != 0) {
     return Finish(call, static_cast<CUresult>(status), context);
   }
   const CUresult result = copy(block->data(), at.native());
@@ -135,6 +117,21 @@ int32_t CudaBackend::FailRead(const cuda::Call& call, uint64_t transfer, int32_t
   return 0;
 }
 
+void CudaBackend::Land(const cuda::Call& call, uint64_t size, uint64_t transfer,
+                       std::shared_ptr<StagingPool::Block> block, CUresult result) {
+  if (transfer == 0) {
+    cuda::ReadReply reply;
+    reply.status = result;
+    if (result == CUDA_SUCCESS) reply.data = wire::Bytes(block->data(), size);
+    Reply(call, reply);
+  } else if (result != CUDA_SUCCESS) {
+    services_.bulk_out->Abort(transfer, result);
+  } else {
+    const wire::Bytes data(block->data(), size);
+    services_.bulk_out->Send(transfer, data, [block = std::move(block)]() mutable { block.reset(); });
+  }
+}
+
 template <typename CopyFunction>
 int32_t CudaBackend::ReadWith(const cuda::Call& call, const Place& at, wire::Id context, uint64_t size,
                               uint64_t transfer, CopyFunction&& copy) {
@@ -146,20 +143,7 @@ int32_t CudaBackend::ReadWith(const cuda::Call& call, const Place& at, wire::Id 
   }
   auto block = std::make_shared<StagingPool::Block>(std::move(taken));
   const auto landed = [this, call, size, transfer, block](CUresult result) mutable {
-    if (transfer == 0) {
-      cuda::ReadReply reply;
-      reply.status = result;
-      if (result == CUDA_SUCCESS) reply.data = wire::Bytes(block->data(), size);
-      Reply(call, reply);
-      block.reset();
-      return;
-    }
-    if (result != CUDA_SUCCESS) {
-      block.reset();
-      return services_.bulk_out->Abort(transfer, result);
-    }
-    const wire::Bytes data(block->data(), size);
-    services_.bulk_out->Send(transfer, data, [block = std::move(block)]() mutable { block.reset(); });
+    Land(call, size, transfer, std::move(block), result);
   };
   if (const CUresult result = waits_->After(&at.stream->lane, at.native(), at.context->events, true, landed);
       result != CUDA_SUCCESS) {
@@ -178,10 +162,14 @@ int32_t CudaBackend::Write(const cuda::Call& call, const cuda::Write& message) {
     return Fail(call, status, {}, message.context);
   }
   if (message.size == 0) return 0;
+  if (message.transfer != 0 &&
+      AwaitData(call, at, message.transfer, message.size, [this, call, message] { return Write(call, message); })) {
+    return 0;
+  }
   return WriteWith(call, at, message.context, message.size, message.transfer, message.data,
                    [&](const std::byte* from, CUstream stream) {
                      services_.stats->copied_in.Add(message.size);
-                     return InPieces(message.size, CopyPiece(), [&](uint64_t offset, uint64_t size) {
+                     return InPieces(message.size, CopyPiece(at, message.size), [&](uint64_t offset, uint64_t size) {
                        return driver_.cuMemcpyHtoDAsync(message.address + offset, from + offset, size, stream);
                      });
                    });
@@ -195,7 +183,7 @@ int32_t CudaBackend::Read(const cuda::Call& call, const cuda::Read& message) {
   }
   return ReadWith(call, at, message.context, message.size, message.transfer, [&](std::byte* to, CUstream stream) {
     services_.stats->copied_out.Add(message.size);
-    return InPieces(message.size, CopyPiece(), [&](uint64_t offset, uint64_t size) {
+    return InPieces(message.size, CopyPiece(at, message.size), [&](uint64_t offset, uint64_t size) {
       return driver_.cuMemcpyDtoHAsync(to + offset, message.address + offset, size, stream);
     });
   });
@@ -214,7 +202,7 @@ int32_t CudaBackend::CopyLinear(const cuda::Call& call, const cuda::CopyLinear& 
   if ((to->kind == MemoryKind::kHeap || from->kind == MemoryKind::kHeap) && driver_.cuMemcpyAsync != nullptr) {
     if (from->kind != MemoryKind::kHeap) services_.stats->copied_out.Add(message.size);
     if (to->kind != MemoryKind::kHeap) services_.stats->copied_in.Add(message.size);
-    const CUresult result = InPieces(message.size, CopyPiece(), [&](uint64_t offset, uint64_t size) {
+    const CUresult result = InPieces(message.size, CopyPiece(at, message.size), [&](uint64_t offset, uint64_t size) {
       return driver_.cuMemcpyAsync(message.destination + offset, message.source + offset, size, at.native());
     });
     return Finish(call, result, message.context);
@@ -232,7 +220,7 @@ int32_t CudaBackend::CopyHeap(const cuda::Call& call, const cuda::CopyHeap& mess
   if (message.size == 0) return 0;
   std::byte* heap = services_.heap.base + message.heap_offset;
   (message.to_heap != 0 ? services_.stats->copied_out : services_.stats->copied_in).Add(message.size);
-  const CUresult result = InPieces(message.size, CopyPiece(), [&](uint64_t offset, uint64_t size) {
+  const CUresult result = InPieces(message.size, CopyPiece(at, message.size), [&](uint64_t offset, uint64_t size) {
     return message.to_heap != 0 ? driver_.cuMemcpyDtoHAsync(heap + offset, message.address + offset, size, at.native())
                                 : driver_.cuMemcpyHtoDAsync(message.address + offset, heap + offset, size, at.native());
   });
@@ -345,7 +333,7 @@ int32_t CudaBackend::CopyRegion(const cuda::Call& call, const cuda::CopyRegion& 
   if (from_host && !to_host) services_.stats->copied_in.Add(bytes);
   if (to_host && !from_host) services_.stats->copied_out.Add(bytes);
   const CUresult result =
-      InPieces(copy, from_host != to_host ? CopyPiece() : UINT64_MAX,
+      InPieces(copy, from_host != to_host ? CopyPiece(at, bytes) : UINT64_MAX,
                [&](const CUDA_MEMCPY3D& part) { return driver_.cuMemcpy3DAsync(&part, at.native()); });
   return Finish(call, result, message.context);
 }
@@ -376,6 +364,10 @@ int32_t CudaBackend::WriteRegion(const cuda::Call& call, const cuda::WriteRegion
     DrainTransfer(message.transfer, message.size);
     return Fail(call, status, {}, message.context);
   }
+  if (message.transfer != 0 && AwaitData(call, at, message.transfer, message.size,
+                                         [this, call, message] { return WriteRegion(call, message); })) {
+    return 0;
+  }
   copy.WidthInBytes = message.width_bytes;
   copy.Height = message.height;
   copy.Depth = message.depth;
@@ -383,7 +375,7 @@ int32_t CudaBackend::WriteRegion(const cuda::Call& call, const cuda::WriteRegion
                    [&](std::byte* from, CUstream stream) {
                      DescribeHost(from, message.width_bytes, message.height, false, &copy);
                      services_.stats->copied_in.Add(message.size);
-                     return InPieces(copy, CopyPiece(),
+                     return InPieces(copy, CopyPiece(at, message.size),
                                      [&](const CUDA_MEMCPY3D& part) { return driver_.cuMemcpy3DAsync(&part, stream); });
                    });
 }
@@ -406,7 +398,7 @@ int32_t CudaBackend::ReadRegion(const cuda::Call& call, const cuda::ReadRegion& 
   return ReadWith(call, at, message.context, message.size, message.transfer, [&](std::byte* to, CUstream stream) {
     DescribeHost(to, message.width_bytes, message.height, true, &copy);
     services_.stats->copied_out.Add(message.size);
-    return InPieces(copy, CopyPiece(),
+    return InPieces(copy, CopyPiece(at, message.size),
                     [&](const CUDA_MEMCPY3D& part) { return driver_.cuMemcpy3DAsync(&part, stream); });
   });
 }
@@ -426,29 +418,6 @@ int32_t CudaBackend::CreateStaging(const cuda::Call& call, const cuda::CreateSta
   return status == 0 ? 0 : Fail(call, status);
 }
 
-namespace {
-
-/// A copy within the worker, in stream order.
-struct HostCopy {
-  std::byte* to = nullptr;
-  const std::byte* from = nullptr;
-  uint64_t size = 0;
-};
-
-void CUDA_CB RunHostCopy(void* data) {
-  const std::unique_ptr<HostCopy> copy(static_cast<HostCopy*>(data));
-  std::memcpy(copy->to, copy->from, copy->size);
-}
-
-CUresult EnqueueHostCopy(const DriverTable& driver, CUstream stream, const HostCopy& copy) {
-  auto data = std::make_unique<HostCopy>(copy);
-  const CUresult result = driver.cuLaunchHostFunc(stream, RunHostCopy, data.get());
-  if (result == CUDA_SUCCESS) (void)data.release();
-  return result;
-}
-
-}  // namespace
-
 int32_t CudaBackend::WriteStaging(const cuda::Call& call, const cuda::WriteStaging& message) {
   const Place at = At(message.context, message.stream);
   int32_t status = at.status;
@@ -461,11 +430,35 @@ int32_t CudaBackend::WriteStaging(const cuda::Call& call, const cuda::WriteStagi
     return Fail(call, status, {}, message.context);
   }
   if (message.size == 0) return 0;
-  return WriteWith(
-      call, at, message.context, message.size, message.transfer, message.data,
-      [&](const std::byte* from, CUstream stream) {
-        return EnqueueHostCopy(driver_, stream, {staging->block.data() + message.offset, from, message.size});
-      });
+  if (message.transfer != 0 && AwaitData(call, at, message.transfer, message.size,
+                                         [this, call, message] { return WriteStaging(call, message); })) {
+    return 0;
+  }
+  std::shared_ptr<StagingPool::Block> block;
+  if (message.transfer != 0) {
+    status = TakeCome(message.transfer, &block);
+  } else if (message.data.size() != message.size) {
+    status = Explain(CUDA_ERROR_INVALID_VALUE, "the data has another size than it says");
+  } else {
+    block = std::make_shared<StagingPool::Block>(at.context->staging->Take(message.size));
+    if (*block) {
+      std::memcpy(block->data(), message.data.data(), message.size);
+    } else {
+      status = Explain(CUDA_ERROR_OUT_OF_MEMORY, kNoStaging);
+    }
+  }
+  if (status != 0) return Fail(call, status, {}, message.context);
+  // By nobody's host function (pending.cc): the stream stands still meanwhile.
+  std::byte* const to = staging->block.data() + message.offset;
+  const Deferral::Ticket hold = HoldStream(*at.stream);
+  const CUresult result = waits_->After(&at.stream->lane, at.native(), at.context->events, false,
+                                        [this, to, block, size = message.size, hold](CUresult end) mutable {
+                                          if (end == CUDA_SUCCESS) std::memcpy(to, block->data(), size);
+                                          block.reset();
+                                          ReleaseLater(hold);
+                                        });
+  if (result != CUDA_SUCCESS) ReleaseNow(hold);
+  return Finish(call, result, message.context);
 }
 
 int32_t CudaBackend::ReadStaging(const cuda::Call& call, const cuda::ReadStaging& message) {
@@ -476,9 +469,21 @@ int32_t CudaBackend::ReadStaging(const cuda::Call& call, const cuda::ReadStaging
     status = CUDA_ERROR_INVALID_VALUE;
   }
   if (status != 0 || message.size == 0) return FailRead(call, message.transfer, status);
-  return ReadWith(call, at, message.context, message.size, message.transfer, [&](std::byte* to, CUstream stream) {
-    return EnqueueHostCopy(driver_, stream, {to, staging->block.data() + message.offset, message.size});
-  });
+  auto block = std::make_shared<StagingPool::Block>(at.context->staging->Take(message.size));
+  if (!*block) return FailRead(call, message.transfer, CUDA_ERROR_OUT_OF_MEMORY);
+  const std::byte* const from = staging->block.data() + message.offset;
+  const Deferral::Ticket hold = HoldStream(*at.stream);
+  const CUresult result =
+      waits_->After(&at.stream->lane, at.native(), at.context->events, true,
+                    [this, call, size = message.size, transfer = message.transfer, from, block, hold](CUresult end) {
+                      if (end == CUDA_SUCCESS) std::memcpy(block->data(), from, size);
+                      ReleaseLater(hold);
+                      Land(call, size, transfer, block, end);
+                    });
+  if (result == CUDA_SUCCESS) return 0;
+  ReleaseNow(hold);
+  Note(message.context, result);
+  return FailRead(call, message.transfer, result);
 }
 
 }  // namespace hawser::server::cuda_backend

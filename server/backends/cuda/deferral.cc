@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "server/backends/cuda/deferral.h"
 
+#include <algorithm>
 #include <utility>
 
 namespace hawser::server::cuda_backend {
@@ -8,9 +9,10 @@ namespace hawser::server::cuda_backend {
 using Kind = Footprint::Kind;
 
 void Deferral::Blocked::Add(const Footprint& footprint) {
-  if (footprint.kind == Kind::kFree) return;
+  if (footprint.kind == Kind::kFree || added_ == footprint) return;
+  added_ = footprint;
   any_ = true;
-  frees_ = frees_ || (footprint.frees && footprint.kind == Kind::kStream);
+  frees_ = frees_ || (footprint.frees && (footprint.kind == Kind::kStream || footprint.kind == Kind::kRelease));
   if (footprint.kind == Kind::kEverything) everything_ = true;
   if (footprint.kind == Kind::kStream) {
     contexts_.insert(footprint.context.raw());
@@ -26,9 +28,9 @@ void Deferral::Blocked::Add(const Footprint& footprint) {
   }
 }
 
-bool Deferral::Blocked::Hits(const Footprint& footprint) const {
+bool Deferral::Blocked::Finds(const Footprint& footprint) const {
   if (footprint.kind == Kind::kFree || !any_) return false;
-  if (everything_ || footprint.kind == Kind::kEverything) return true;
+  if (everything_ || footprint.kind == Kind::kEverything || footprint.kind == Kind::kRelease) return true;
   if (footprint.kind == Kind::kCreation) return footprint.frees && frees_;
   for (const wire::Id event : {footprint.event, footprint.second_event}) {
     if (Has(changed_events_, event) || (footprint.changes_event && Has(awaited_events_, event))) return true;
@@ -39,31 +41,45 @@ bool Deferral::Blocked::Hits(const Footprint& footprint) const {
   return Has(streams_, footprint.stream) || (!footprint.nonblocking && Has(legacy_, footprint.context));
 }
 
-void Deferral::Hold(const Footprint& stream) {
-  held_[KeyOf(stream.context, stream.stream)] = stream;
+Deferral::Ticket Deferral::Hold(const Footprint& stream, bool acts) {
+  held_[next_] = {stream, acts};
   blocked_.Add(stream);
+  return next_++;
 }
 
-bool Deferral::Holds(wire::Id context, wire::Id stream) const { return held_.count(KeyOf(context, stream)) != 0; }
+bool Deferral::ActsIn(wire::Id context, wire::Id stream) const {
+  return std::any_of(held_.begin(), held_.end(), [&](const auto& each) {
+    const Held& held = each.second;
+    return held.acts && held.stream.context == context && held.stream.stream == stream;
+  });
+}
 
-bool Deferral::Release(wire::Id context, wire::Id stream) { return held_.erase(KeyOf(context, stream)) != 0; }
+bool Deferral::Release(Ticket ticket) {
+  const bool was = held_.erase(ticket) != 0;
+  released_ = released_ || was;
+  return was;
+}
 
 void Deferral::Push(DeferredFrame frame) {
   blocked_.Add(frame.footprint);
-  bytes_ += frame.payload.size();
-  frames_.push_back(std::move(frame));
+  bytes_ += frame.payload.size() + kFrameBytes;
+  frames_.push_back(std::make_unique<DeferredFrame>(std::move(frame)));
 }
 
 void Deferral::Run(const std::function<void(DeferredFrame&)>& execute) {
+  if (!std::exchange(released_, false)) return;
   blocked_ = Blocked();
-  for (const auto& [key, stream] : held_) blocked_.Add(stream);
-  std::deque<DeferredFrame> waiting = std::exchange(frames_, {});
-  bytes_ = 0;
-  for (DeferredFrame& frame : waiting) {
-    if (blocked_.Hits(frame.footprint)) {
-      Push(std::move(frame));
+  for (const auto& [ticket, held] : held_) blocked_.Add(held.stream);
+  std::deque<std::unique_ptr<DeferredFrame>> waiting = std::exchange(frames_, {});
+  for (std::unique_ptr<DeferredFrame>& frame : waiting) {
+    if (blocked_.Hits(frame->footprint)) {
+      blocked_.NoteHit(frame->footprint);
+      blocked_.Add(frame->footprint);
+      frames_.push_back(std::move(frame));
     } else {
-      execute(frame);  // It may hold a stream, and then blocks those behind it.
+      bytes_ -= frame->payload.size() + kFrameBytes;
+      execute(*frame);  // It may hold a stream, and then blocks those behind it.
+      frame.reset();
     }
   }
 }

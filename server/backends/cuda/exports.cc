@@ -215,7 +215,7 @@ int32_t CudaBackend::CloseMemory(const cuda::Call& call, const cuda::CloseMemory
   }
   const bool last = --range->opened == 0;
   if (!last && range->token != nullptr) return 0;  // Here only this side counts.
-  if (HostCallsDue()) {
+  if (FreesWait()) {
     std::function<void()> close = [this, address = message.address] { (void)CloseOpened(address); };
     // It counts until it is closed: its owner may have freed it by then.
     disposals_.Add(current_, last ? ForgetUntil(message.address, std::move(close)) : std::move(close));

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What each command is ordered with (deferral.h).
 #include <cstring>
+#include <utility>
 
 #include "server/backends/cuda/backend.h"
 
@@ -8,6 +9,17 @@ namespace hawser::server::cuda_backend {
 
 using cuda::Opcode;
 using Kind = Footprint::Kind;
+
+bool CudaBackend::Captures(wire::Id stream) {
+  const Stream* object = stream ? objects_->Table<Stream>().Find(stream) : nullptr;
+  if (object == nullptr || object->error != 0 || !captures()) return false;
+  if (object->state->capture_mark != nullptr) return true;
+  // Another stream's capture may have reached this one.
+  CUstreamCaptureStatus capture = CU_STREAM_CAPTURE_STATUS_NONE;
+  return driver_.cuStreamIsCapturing != nullptr &&
+         driver_.cuStreamIsCapturing(object->state->native(), &capture) == CUDA_SUCCESS &&
+         capture != CU_STREAM_CAPTURE_STATUS_NONE;
+}
 
 Footprint CudaBackend::StreamFootprint(wire::Id context, wire::Id stream) {
   Footprint footprint;
@@ -31,15 +43,34 @@ Footprint CudaBackend::FootprintOf(wire::Bytes payload) {
   Footprint footprint;
   if constexpr (requires { message.stream; }) {
     footprint = StreamFootprint(message.context, message.stream);
+    // What is captured does not run: it is behind nothing.
+    if (Captures(message.stream)) return {.kind = Kind::kCreation};
   } else if constexpr (requires { message.context; }) {
     footprint.context = message.context;
   }
   if constexpr (requires { message.event; }) footprint.event = message.event;
+  if constexpr (requires { message.exec; }) footprint.event = message.exec;
   if constexpr (requires { message.start; }) {
     footprint.event = message.start;
     footprint.second_event = message.end;
   }
   return footprint;
+}
+
+Footprint CudaBackend::CaptureFootprint(Footprint stream) {
+  // It begins at once: what waits for its turn in the stream is kept until the capture ends. But what others give the
+  // stream meanwhile would be captured.
+  const bool now = stream.kind == Kind::kStream && !deferral_.ActsIn(stream.context, stream.stream);
+  return now ? Footprint{.kind = Kind::kCreation} : stream;
+}
+
+template <typename Message>
+Footprint CudaBackend::ExecFootprint(wire::Bytes payload) {
+  Message message;
+  wire::Reader reader(payload);
+  if (!message.Decode(reader)) return {.kind = Kind::kFree};
+  if (!message.exec) return {.kind = Kind::kCreation};
+  return {.kind = Kind::kEvent, .changes_event = true, .event = message.exec};
 }
 
 Footprint CudaBackend::FootprintOf(const wire::FrameHeader& header, wire::Bytes payload) {
@@ -53,6 +84,7 @@ Footprint CudaBackend::FootprintOf(const wire::FrameHeader& header, wire::Bytes 
     case Opcode::kAsk:
     case Opcode::kUploadImage:  // The data behind it keeps other transfers waiting.
     case Opcode::kHostFunctionDone:
+    case Opcode::kAwaitRoom:
       return {.kind = Kind::kFree};
 
     case Opcode::kAllocate:
@@ -87,7 +119,71 @@ Footprint CudaBackend::FootprintOf(const wire::FrameHeader& header, wire::Bytes 
     case Opcode::kCreateEvent:
     case Opcode::kCreateGraph:
     case Opcode::kPlaceNode:
+    case Opcode::kCreateContext:
+    case Opcode::kSetContextFlags:
+    case Opcode::kSetLimit:
+    case Opcode::kSetCacheConfig:
+    case Opcode::kSetFunctionAttribute:  // Also for launches that wait: it is no hindrance to most.
+    case Opcode::kAdvise:
+    case Opcode::kSetPool:
+    case Opcode::kSetPoolAttribute:
+    case Opcode::kSetPoolAccess:
+    // Who maps and unmaps has waited for what uses the addresses.
+    case Opcode::kFreeAddress:
+    case Opcode::kMapAllocation:
+    case Opcode::kUnmapAddress:
+    case Opcode::kSetAccess:
+    case Opcode::kExportMemory:
+    case Opcode::kImportMemory:
+    case Opcode::kExportEvent:
+    case Opcode::kImportEvent:
+    case Opcode::kEndCapture:
+    case Opcode::kSetCaptureMode:
+    case Opcode::kGetCaptureInfo:
+    case Opcode::kSetCaptureDependencies:
+    case Opcode::kCloneGraph:
+    case Opcode::kAddNode:
+    case Opcode::kAddAllocationNode:
+    case Opcode::kCreateCondition:
+    case Opcode::kAddConditionalNode:
+    case Opcode::kSetDependencies:
+    case Opcode::kGetNodes:
+    case Opcode::kDescribeNode:
+    case Opcode::kFindNodeInClone:
+    case Opcode::kInstantiateGraph:
+    case Opcode::kDrawGraph:
+    case Opcode::kSetNodeAttribute:
+    case Opcode::kGetNodeAttribute:
+    case Opcode::kCopyNodeAttributes:
       return {.kind = Kind::kCreation};
+
+    case Opcode::kFree:
+    case Opcode::kFreeInHeap:
+    case Opcode::kCloseMemory:
+    case Opcode::kTrimPool:
+      return {.kind = Kind::kRelease, .frees = true};
+    case Opcode::kDestroyTexture:
+    case Opcode::kDestroySurface:
+      return {.kind = Kind::kRelease};
+
+    case Opcode::kBeginCapture:
+      return CaptureFootprint(FootprintOf<cuda::BeginCapture>(payload));
+    case Opcode::kBeginCaptureToGraph:
+      return CaptureFootprint(FootprintOf<cuda::BeginCaptureToGraph>(payload));
+    case Opcode::kSetPeerAccess: {
+      cuda::SetPeerAccess message;
+      wire::Reader reader(payload);
+      if (!message.Decode(reader)) return {.kind = Kind::kFree};
+      return {.kind = message.enabled != 0 ? Kind::kCreation : Kind::kEverything};
+    }
+
+    // What changes an executable graph is for launches to come, and not for those that wait.
+    case Opcode::kSetNode:
+      return ExecFootprint<cuda::SetNode>(payload);
+    case Opcode::kEnableNode:
+      return ExecFootprint<cuda::EnableNode>(payload);
+    case Opcode::kUpdateGraph:
+      return ExecFootprint<cuda::UpdateGraph>(payload);
 
     case Opcode::kWrite:
       return FootprintOf<cuda::Write>(payload);
@@ -115,6 +211,12 @@ Footprint CudaBackend::FootprintOf(const wire::FrameHeader& header, wire::Bytes 
       return FootprintOf<cuda::Launch>(payload);
     case Opcode::kLaunchGraph:
       return FootprintOf<cuda::LaunchGraph>(payload);
+    case Opcode::kSetStreamAttribute: {
+      cuda::SetStreamAttribute message;
+      wire::Reader reader(payload);
+      if (!message.Decode(reader)) return {.kind = Kind::kFree};
+      return StreamFootprint({}, message.stream);
+    }
     case Opcode::kSynchronizeStream:
       return FootprintOf<cuda::SynchronizeStream>(payload);
     case Opcode::kWatchStream:
@@ -141,7 +243,11 @@ Footprint CudaBackend::FootprintOf(const wire::FrameHeader& header, wire::Bytes 
       wire::Reader reader(payload);
       if (!message.Decode(reader)) return footprint;
       message.attributes.ForEach([&](const cuda::LaunchAttribute& attribute) {
-        if (attribute.event) footprint.kind = Kind::kEverything;  // It records it.
+        if (!attribute.event || footprint.kind != Kind::kStream) return;
+        // It records it.
+        if (footprint.second_event) footprint.kind = Kind::kEverything;
+        footprint.second_event = std::exchange(footprint.event, attribute.event);
+        footprint.changes_event = true;
       });
       return footprint;
     }
@@ -154,15 +260,31 @@ Footprint CudaBackend::FootprintOf(const wire::FrameHeader& header, wire::Bytes 
       return kind(FootprintOf<cuda::GetElapsed>(payload), Kind::kEvent);
     case Opcode::kSynchronizeContext:
       return kind(FootprintOf<cuda::SynchronizeContext>(payload), Kind::kContext);
+    case Opcode::kRecordContext: {
+      Footprint footprint = kind(FootprintOf<cuda::RecordContext>(payload), Kind::kContext);
+      footprint.changes_event = true;
+      return footprint;
+    }
 
     case Opcode::kReleaseObject: {
       cuda::Release message;
       wire::Reader reader(payload);
       if (!message.Decode(reader)) return {.kind = Kind::kFree};
       const auto type = static_cast<cuda::Handle>(message.object.type());
-      if (type == cuda::Handle::kStream) return StreamFootprint({}, message.object);
-      if (type != cuda::Handle::kEvent) return {};
-      return {.kind = Kind::kEvent, .changes_event = true, .event = message.object};
+      switch (type) {
+        case cuda::Handle::kStream:
+          return StreamFootprint({}, message.object);
+        case cuda::Handle::kEvent:
+        case cuda::Handle::kGraphExec:
+          return {.kind = Kind::kEvent, .changes_event = true, .event = message.object};
+        case cuda::Handle::kContext:
+          return {};
+        case cuda::Handle::kNode:  // Of graphs, which are not what is launched.
+        case cuda::Handle::kGraph:
+          return {.kind = Kind::kCreation};
+        default:
+          return {.kind = Kind::kRelease};
+      }
     }
     default:
       return {};

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a stream waits at until something outside of the device has happened: data of the guest has come, or the guest
-// has run a function.
+// What waits until something outside of the device has happened: data of the guest has come, or the guest has run a
+// function of a graph.
 #ifndef HAWSER_SERVER_BACKENDS_CUDA_GATE_H_
 #define HAWSER_SERVER_BACKENDS_CUDA_GATE_H_
 
@@ -23,6 +23,10 @@ class Gate {
     open_ = true;
     changed_.notify_all();
   }
+  bool is_open() const {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    return open_;
+  }
   void Wait() {
     std::unique_lock<std::mutex> lock(mutex_);
     changed_.wait(lock, [&] { return open_; });
@@ -34,7 +38,7 @@ class Gate {
   }
 
  private:
-  std::mutex mutex_;
+  mutable std::mutex mutex_;
   std::condition_variable changed_;
   bool open_ = false;
 };
@@ -48,6 +52,11 @@ class Gates {
   /// What a gate may be in the way of, besides its context: a stream by its number, or nothing that is known.
   static constexpr uint64_t kNoStream = UINT64_MAX;
 
+  /// A number that no gate has or will have.
+  Number NewNumber() {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    return next_++;
+  }
   /// `context` groups them.
   std::pair<Number, std::shared_ptr<Gate>> New(const void* context, uint64_t stream = kNoStream) {
     const std::lock_guard<std::mutex> lock(mutex_);

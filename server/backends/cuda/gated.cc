@@ -152,7 +152,7 @@ void CudaBackend::Hold(const cuda::Call& call, std::unique_ptr<Turn> turn) {
     (i == 0 ? held.event : held.second_event) = turn->events[i];
     held.changes_event = true;
   }
-  deferral_.Hold(held);
+  if (turn->hold == 0) turn->hold = deferral_.Hold(held, /*acts=*/true);
   deferring_ = true;
   sharing_->turns.Add(std::move(turn));
   concluded_later_ = true;
@@ -230,25 +230,47 @@ SessionBackend::Outcome CudaBackend::ExecuteNow(const wire::FrameHeader& header,
 SessionBackend::Outcome CudaBackend::ExecuteBehind(const wire::FrameHeader& header, wire::Bytes payload,
                                                    std::string* error) {
   Resume();
+  if (deferral_.idle()) return ExecuteNow(header, payload, error);
+  Footprint footprint = FootprintOf(header, payload);
+  // Memory is short until something is freed: who allocates waits for that, but not for a function of the guest, who
+  // may be waiting for this answer.
+  if (footprint.kind == Footprint::Kind::kCreation && !functions_.empty()) footprint.frees = false;
+  if (!deferral_.MustWait(footprint)) return ExecuteNow(header, payload, error);
   while (deferral_.full()) {
-    // As a driver does whose queue is full. Others are waited for: the gate and the device, neither of which needs this
-    // thread.
+    // Only a guest that was asked for patience and had none comes here (TellCrowd).
     AwaitNews();
     Resume();
+    if (!deferral_.MustWait(footprint)) return ExecuteNow(header, payload, error);
   }
-  if (deferral_.idle()) return ExecuteNow(header, payload, error);
-  const Footprint footprint = FootprintOf(header, payload);
-  if (!deferral_.MustWait(footprint)) return ExecuteNow(header, payload, error);
   DeferredFrame frame;
   frame.header = header;
   frame.footprint = footprint;
   const cuda::Call call{header.seq, header.opcode, header.flags};
+  if ((header.flags & wire::kWantStatus) != 0 && !functions_.empty()) {
+    // Likewise: that it waits is all that can be said. What becomes of it is told as if nobody had asked.
+    Report(header, {}, {});
+    frame.header.flags &= static_cast<uint16_t>(~wire::kWantStatus);
+  }
   switch (static_cast<cuda::Opcode>(header.opcode)) {
+    case cuda::Opcode::kGetElapsed: {
+      // One of them will be recorded.
+      cuda::Elapsed reply;
+      reply.status = CUDA_ERROR_NOT_READY;
+      Reply(call, reply);
+      return {};
+    }
     case cuda::Opcode::kWatchStream:
     case cuda::Opcode::kWatchEvent:
       (void)ReplyStatus(call, CUDA_ERROR_NOT_READY);
       frame.answered = true;
       break;
+    case cuda::Opcode::kReleaseObject: {
+      // The guest gives the name's place to another object.
+      cuda::Release message;
+      wire::Reader reader(payload);
+      if (message.Decode(reader)) objects_->Leave(message.object);
+      break;
+    }
     // Their data is on its way, and behind it the data of others.
     case cuda::Opcode::kWrite:
       ExpectEarly<cuda::Write>(call, payload);
@@ -264,6 +286,7 @@ SessionBackend::Outcome CudaBackend::ExecuteBehind(const wire::FrameHeader& head
   }
   frame.payload.assign(payload.begin(), payload.end());
   deferral_.Push(std::move(frame));
+  TellCrowd();
   return {.deferred = true};
 }
 
@@ -281,27 +304,36 @@ void CudaBackend::ExpectEarly(const cuda::Call& call, wire::Bytes payload) {
 }
 
 void CudaBackend::Resume() {
-  if (!news_.exchange(false, std::memory_order_acq_rel)) return;
-  DrainUnasked();
+  // What goes on may be news itself.
+  while (news_.exchange(false, std::memory_order_acq_rel)) {
+    DrainUnasked();
+    TakeReleased();
+    ResumeTurns();
+    deferral_.Run([this](DeferredFrame& frame) {
+      std::string error;
+      watch_answered_ = frame.answered;
+      const Outcome outcome = ExecuteNow(frame.header, frame.payload, &error);
+      watch_answered_ = false;
+      Report(frame.header, outcome, error);
+    });
+    deferring_ = !deferral_.idle();
+    TellCrowd();
+  }
+}
+
+void CudaBackend::ResumeTurns() {
   if (sharing_ == nullptr || !sharing_->turns.has_over()) return;
   for (std::unique_ptr<Turn>& turn : sharing_->turns.TakeOver()) {
     const wire::FrameHeader header = turn->header;
-    const wire::Id context = turn->context, stream = turn->stream->id;
+    const wire::Id context = turn->context;
+    const Deferral::Ticket hold = turn->hold;
     const cuda::Call call{header.seq, header.opcode, header.flags};
     const bool paused = turn->pause != nullptr;
     const int32_t status = paused ? RouteAgain(call, std::move(turn)) : Finish(call, turn->result, context);
     if (std::exchange(concluded_later_, false)) continue;
-    (void)deferral_.Release(context, stream);
+    (void)deferral_.Release(hold);
     Report(header, {.status = status}, {});
   }
-  deferral_.Run([this](DeferredFrame& frame) {
-    std::string error;
-    watch_answered_ = frame.answered;
-    const Outcome outcome = ExecuteNow(frame.header, frame.payload, &error);
-    watch_answered_ = false;
-    Report(frame.header, outcome, error);
-  });
-  deferring_ = !deferral_.idle();
 }
 
 void CudaBackend::Report(const wire::FrameHeader& header, const Outcome& outcome, const std::string& refusal) {

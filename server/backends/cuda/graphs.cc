@@ -23,6 +23,8 @@ enum class NodeKind : uint32_t {
 };
 
 constexpr size_t kMaxNodes = 1u << 20;
+/// What a launch of a graph counts as in its stream (ahead.h).
+constexpr int32_t kCommandsOfGraph = 16;
 
 }  // namespace
 
@@ -162,8 +164,8 @@ int32_t CudaBackend::FillMemset(const cuda::NodeParameters& from, CUDA_MEMSET_NO
   return 0;
 }
 
-CudaBackend::HostCall* CudaBackend::NewHostCall(uint64_t callback, bool once) {
-  host_calls_.push_back(std::make_unique<HostCall>(HostCall{this, current_, callback, once}));
+CudaBackend::HostCall* CudaBackend::NewHostCall(uint64_t callback) {
+  host_calls_.push_back(std::make_unique<HostCall>(HostCall{this, current_, callback}));
   return host_calls_.back().get();
 }
 
@@ -202,7 +204,7 @@ int32_t CudaBackend::AddNativeNode(const cuda::NodeParameters& from, CUgraph gra
       CUDA_HOST_NODE_PARAMS host{};
       if (driver_.cuGraphAddHostNode == nullptr) return kNotSupported;
       host.fn = RunHostCall;
-      host.userData = NewHostCall(from.callback, false);
+      host.userData = NewHostCall(from.callback);
       return driver_.cuGraphAddHostNode(node, graph, before, count, &host);
     }
     case NodeKind::kGraph: {
@@ -355,7 +357,7 @@ int32_t CudaBackend::SetNode(const cuda::Call& call, const cuda::SetNode& messag
       CUDA_HOST_NODE_PARAMS host{};
       if (call_one(driver_.cuGraphExecHostNodeSetParams, driver_.cuGraphHostNodeSetParams) != -1) break;
       host.fn = RunHostCall;
-      host.userData = NewHostCall(from.callback, false);
+      host.userData = NewHostCall(from.callback);
       return answer(exec != nullptr ? driver_.cuGraphExecHostNodeSetParams(exec, node->native, &host)
                                     : driver_.cuGraphHostNodeSetParams(node->native, &host));
     }
@@ -636,6 +638,7 @@ int32_t CudaBackend::LaunchGraph(const cuda::Call& call, const cuda::LaunchGraph
   // What its nodes wait for is not known here.
   const Place at = At(message.context, message.stream);
   if (!at.ok()) return Fail(call, at.status, {}, message.context);
+  (void)at.stream->ahead.Count(kCommandsOfGraph);
   int32_t status = 0;
   const GraphExec* exec = Use<GraphExec>(message.exec, &status);
   if (exec == nullptr) return Fail(call, status, {}, message.context);

@@ -14,7 +14,7 @@ constexpr std::chrono::seconds kLongestFree(10);
 }  // namespace
 
 bool CudaBackend::AwaitFrees() {
-  // Who frees waits for the device, and the device may wait for a function of the guest, of whose end we would hear.
+  // Who frees waits for the device, and the device may wait for a function of a graph, of whose end we would hear.
   FreePostponed();
   if (HostCallsDue() || freeing_.load(std::memory_order_relaxed) == 0) return false;
   return disposals_.DrainFor(kLongestFree);
@@ -73,11 +73,12 @@ std::function<void()> CudaBackend::ForgetUntil(uint64_t address, std::function<v
 }
 
 void CudaBackend::FreeLater(wire::Id context, uint64_t address) {
-  const bool chunks = linear_.InChunks(address);
-  PostponedFree later{context, current_, chunks,
+  // A driver's own allocator waits for the device by itself, but then it may keep others from calling it.
+  const bool behind_all = linear_.InChunks(address) || !chosen_.soft;
+  PostponedFree later{context, current_, behind_all,
                       ForgetUntil(address, [this, address] { (void)linear_.Free(address); })};
   // A capture would not survive that its streams are asked for, or that the context is waited for.
-  if (chunks && captures()) {
+  if (behind_all && captures()) {
     postponed_frees_.push_back(std::move(later));
   } else {
     FreeBehind(std::move(later));
@@ -85,7 +86,6 @@ void CudaBackend::FreeLater(wire::Id context, uint64_t address) {
 }
 
 void CudaBackend::FreeBehind(PostponedFree later) {
-  // The driver's own allocator waits for the device by itself. Chunks are unmapped, which waits for nothing.
   std::vector<std::shared_ptr<const PooledEvent>> marks;
   int32_t status = 0;
   Context* const context = later.behind_all ? Enter(later.context, &status) : nullptr;
@@ -209,12 +209,12 @@ int32_t CudaBackend::Free(const cuda::Call& call, const cuda::Free& message) {
     return Fail(call, Explain(CUDA_ERROR_INVALID_VALUE, "no allocation begins there"), {}, message.context);
   }
   if (range->kind == MemoryKind::kGraph) {
-    // Its place stays the graph's, for the next launch.
+    // Its place stays the graph's, for the next launch, which must come behind this; so the executor does it itself.
     if (!HostCallsDue()) return Finish(call, driver_.cuMemFree(message.address), message.context);
     disposals_.Add(current_, [this, address = message.address] { (void)driver_.cuMemFree(address); });
     return 0;
   }
-  if (HostCallsDue() || linear_.InChunks(message.address)) {
+  if (FreesWait() || linear_.InChunks(message.address)) {
     FreeLater(message.context, message.address);
     return 0;
   }
@@ -229,7 +229,7 @@ int32_t CudaBackend::FreeInHeap(const cuda::Call& call, const cuda::FreeInHeap& 
   const MemoryRange* range = memory_.At(message.address);
   if (range == nullptr || range->kind != MemoryKind::kLinear) return ReplyStatus(call, CUDA_ERROR_INVALID_VALUE);
   const uint64_t address = message.address;
-  if (HostCallsDue()) {
+  if (FreesWait()) {
     disposals_.Add(current_, ForgetUntil(address, [this, call, address] {
                      ReplyStatus(call, static_cast<int32_t>(linear_.Free(address)));
                    }));

@@ -14,12 +14,13 @@
 
 #include "memmgr/ledger.h"
 #include "proto/cuda/opcodes.h"
+#include "server/backends/cuda/ahead.h"
 #include "server/backends/cuda/driver_table.h"
+#include "server/backends/cuda/leaving_table.h"
 #include "server/backends/cuda/staging.h"
 #include "server/backends/cuda/waits.h"
 #include "server/worker/open_flight.h"
 #include "wire/id.h"
-#include "wire/object_table.h"
 
 namespace hawser::server::cuda_backend {
 
@@ -75,6 +76,8 @@ struct StreamState : std::enable_shared_from_this<StreamState> {
   bool plain = true;              ///< Nothing in it but what the device does by itself, at once, or it was seen idle.
   bool launched_unasked = false;  ///< Since the gate last asked for that to end.
   OpenFlight<std::shared_ptr<const PooledEvent>> open;  ///< What was launched unasked, of its context's timers.
+  Ahead<std::shared_ptr<const PooledEvent>> ahead;      ///< What it was given, of its context's events.
+  uint64_t capture_hold = 0;  ///< Deferral's: what was to wait when the capture began waits until it ends.
 
   CUstream native() const { return owned.get(); }
 };
@@ -235,8 +238,8 @@ class Objects {
   explicit Objects(uint32_t max_objects) : tables_(Make<Tables>(max_objects, std::make_index_sequence<kTypes>())) {}
 
   template <typename T>
-  wire::ObjectTable<T>& Table() {
-    return std::get<wire::ObjectTable<T>>(tables_);
+  LeavingTable<T>& Table() {
+    return std::get<LeavingTable<T>>(tables_);
   }
 
   /// Keeps `error` under a name that should have become an object. Ids of types that are not here are ignored.
@@ -245,29 +248,32 @@ class Objects {
       std::apply([&](auto&... table) { (PoisonIn(table, id, error), ...); }, tables_);
     }
   }
+  /// The guest has released it, and what was before that waits.
+  void Leave(wire::Id id) {
+    std::apply([&](auto&... table) { (table.Leave(id), ...); }, tables_);
+  }
   /// False when the id names nothing.
   bool Erase(wire::Id id) {
     return std::apply([&](auto&... table) { return (table.Erase(id) || ...); }, tables_);
   }
 
  private:
-  using Tables = std::tuple<wire::ObjectTable<Node>, wire::ObjectTable<GraphExec>, wire::ObjectTable<Graph>,
-                            wire::ObjectTable<Function>, wire::ObjectTable<Module>, wire::ObjectTable<Array>,
-                            wire::ObjectTable<Mipmap>, wire::ObjectTable<Staging>, wire::ObjectTable<Allocation>,
-                            wire::ObjectTable<Pool>, wire::ObjectTable<Event>, wire::ObjectTable<Stream>,
-                            wire::ObjectTable<Context>>;
+  using Tables = std::tuple<LeavingTable<Node>, LeavingTable<GraphExec>, LeavingTable<Graph>, LeavingTable<Function>,
+                            LeavingTable<Module>, LeavingTable<Array>, LeavingTable<Mipmap>, LeavingTable<Staging>,
+                            LeavingTable<Allocation>, LeavingTable<Pool>, LeavingTable<Event>, LeavingTable<Stream>,
+                            LeavingTable<Context>>;
   static constexpr size_t kTypes = std::tuple_size_v<Tables>;
 
   template <typename T>
-  static wire::ObjectTable<T> NewTable(uint32_t max, const wire::ObjectTable<T>*) {
-    return wire::ObjectTable<T>(static_cast<uint8_t>(ObjectType<T>::kType), max);
+  static LeavingTable<T> NewTable(uint32_t max, const LeavingTable<T>*) {
+    return LeavingTable<T>(static_cast<uint8_t>(ObjectType<T>::kType), max);
   }
   template <typename Tuple, size_t... kIndex>
   static Tuple Make(uint32_t max, std::index_sequence<kIndex...>) {
     return Tuple(NewTable(max, static_cast<std::tuple_element_t<kIndex, Tuple>*>(nullptr))...);
   }
   template <typename T>
-  static void PoisonIn(wire::ObjectTable<T>& table, wire::Id id, int32_t error) {
+  static void PoisonIn(LeavingTable<T>& table, wire::Id id, int32_t error) {
     if (id.type() != static_cast<uint8_t>(ObjectType<T>::kType)) return;
     T object;
     object.error = error;

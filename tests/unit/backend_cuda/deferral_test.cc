@@ -33,7 +33,10 @@ Footprint Wait(wire::Id stream, wire::Id event) {
 class Waiting {
  public:
   Deferral deferral;
+  Deferral::Ticket held = 0;
 
+  void Hold(const Footprint& stream) { held = deferral.Hold(stream); }
+  void Release() { EXPECT_TRUE(deferral.Release(held)); }
   void Push(uint64_t number, const Footprint& footprint) {
     DeferredFrame frame;
     frame.header.seq = number;
@@ -56,7 +59,7 @@ TEST(CudaDeferral, NothingWaitsBehindNothing) {
 
 TEST(CudaDeferral, AHeldStreamHoldsItsOwn) {
   Deferral deferral;
-  deferral.Hold(In(kOne));
+  const Deferral::Ticket hold = deferral.Hold(In(kOne));
   EXPECT_TRUE(deferral.MustWait(In(kOne)));
   EXPECT_FALSE(deferral.MustWait(In(kTwo)));
   EXPECT_TRUE(deferral.MustWait({}));  // What fits no class.
@@ -65,8 +68,8 @@ TEST(CudaDeferral, AHeldStreamHoldsItsOwn) {
   EXPECT_FALSE(deferral.MustWait({.kind = Kind::kCreation, .frees = true}));
   EXPECT_TRUE(deferral.MustWait({.kind = Kind::kContext, .context = kContext}));
   EXPECT_FALSE(deferral.MustWait({.kind = Kind::kContext, .context = kOther}));
-  EXPECT_TRUE(deferral.Release(kContext, kOne));
-  EXPECT_FALSE(deferral.Release(kContext, kOne));
+  EXPECT_TRUE(deferral.Release(hold));
+  EXPECT_FALSE(deferral.Release(hold));
   EXPECT_TRUE(deferral.idle());
 }
 
@@ -92,7 +95,7 @@ TEST(CudaDeferral, TheDefaultStreamWaitsForOthersAndTheyForIt) {
 
 TEST(CudaDeferral, EventsCarryOrderFromStreamToStream) {
   Waiting waiting;
-  waiting.deferral.Hold(In(kOne, kContext, true));
+  waiting.Hold(In(kOne, kContext, true));
   EXPECT_FALSE(waiting.deferral.MustWait(Wait(kTwo, kEvent)));
   waiting.Push(1, Record(kOne, kEvent));
   EXPECT_TRUE(waiting.deferral.MustWait(Wait(kTwo, kEvent)));
@@ -103,14 +106,14 @@ TEST(CudaDeferral, EventsCarryOrderFromStreamToStream) {
   EXPECT_TRUE(waiting.deferral.MustWait(Record(wire::Id(2, 1, 3), kEvent)));
   waiting.Push(3, In(kTwo));
   EXPECT_TRUE(waiting.Run().empty());
-  waiting.deferral.Release(kContext, kOne);
+  waiting.Release();
   EXPECT_EQ(waiting.Run(), (std::vector<uint64_t>{1, 2, 3}));
   EXPECT_TRUE(waiting.deferral.idle());
 }
 
 TEST(CudaDeferral, AnEventThatSomebodyWillWaitForStaysAsItIs) {
   Waiting waiting;
-  waiting.deferral.Hold(In(kOne));
+  waiting.Hold(In(kOne));
   waiting.Push(1, Wait(kOne, kEvent));
   EXPECT_TRUE(waiting.deferral.MustWait({.kind = Kind::kEvent, .changes_event = true, .event = kEvent}));
   EXPECT_FALSE(waiting.deferral.MustWait({.kind = Kind::kEvent, .event = kEvent}));
@@ -118,7 +121,7 @@ TEST(CudaDeferral, AnEventThatSomebodyWillWaitForStaysAsItIs) {
 
 TEST(CudaDeferral, AllocationsWaitForWhatFreesAlone) {
   Waiting waiting;
-  waiting.deferral.Hold(In(kOne));
+  waiting.Hold(In(kOne));
   Footprint free = In(kOne);
   free.frees = true;
   waiting.Push(1, free);
@@ -128,40 +131,108 @@ TEST(CudaDeferral, AllocationsWaitForWhatFreesAlone) {
 
 TEST(CudaDeferral, WhatConcernsEverythingIsBehindAllAndBeforeAll) {
   Waiting waiting;
-  waiting.deferral.Hold(In(kOne));
+  waiting.Hold(In(kOne));
   waiting.Push(1, {});
   EXPECT_TRUE(waiting.deferral.MustWait(In(kTwo)));
   EXPECT_TRUE(waiting.deferral.MustWait({.kind = Kind::kCreation}));
   EXPECT_FALSE(waiting.deferral.MustWait({.kind = Kind::kFree}));
   waiting.Push(2, In(kTwo));
   EXPECT_TRUE(waiting.Run().empty());
-  waiting.deferral.Release(kContext, kOne);
+  waiting.Release();
   EXPECT_EQ(waiting.Run(), (std::vector<uint64_t>{1, 2}));
 }
 
 TEST(CudaDeferral, WhatRunsMayHoldItsStreamAgain) {
   Waiting waiting;
-  waiting.deferral.Hold(In(kOne));
+  waiting.Hold(In(kOne));
   for (uint64_t i = 1; i <= 3; ++i) waiting.Push(i, In(kOne));
-  waiting.deferral.Release(kContext, kOne);
+  waiting.Release();
   std::vector<uint64_t> numbers;
   waiting.deferral.Run([&](DeferredFrame& frame) {
     numbers.push_back(frame.header.seq);
-    if (frame.header.seq == 2) waiting.deferral.Hold(In(kOne));
+    if (frame.header.seq == 2) waiting.Hold(In(kOne));
   });
   EXPECT_EQ(numbers, (std::vector<uint64_t>{1, 2}));
   EXPECT_EQ(waiting.deferral.size(), 1u);
-  waiting.deferral.Release(kContext, kOne);
+  waiting.Release();
   EXPECT_EQ(waiting.Run(), (std::vector<uint64_t>{3}));
+}
+
+TEST(CudaDeferral, AStreamIsHeldUntilAllReasonsAreGone) {
+  Waiting waiting;
+  const Deferral::Ticket first = waiting.deferral.Hold(In(kOne));
+  waiting.Hold(In(kOne));
+  waiting.Push(1, In(kOne));
+  waiting.Release();
+  EXPECT_TRUE(waiting.Run().empty());
+  EXPECT_TRUE(waiting.deferral.MustWait(In(kOne)));
+  EXPECT_TRUE(waiting.deferral.Release(first));
+  EXPECT_EQ(waiting.Run(), (std::vector<uint64_t>{1}));
+}
+
+TEST(CudaDeferral, WhoHoldsAStreamMayActInIt) {
+  Deferral deferral;
+  (void)deferral.Hold(In(kOne));
+  const Deferral::Ticket acts = deferral.Hold(In(kTwo), /*acts=*/true);
+  EXPECT_FALSE(deferral.ActsIn(kContext, kOne));
+  EXPECT_TRUE(deferral.ActsIn(kContext, kTwo));
+  EXPECT_FALSE(deferral.ActsIn(kOther, kTwo));
+  EXPECT_TRUE(deferral.Release(acts));
+  EXPECT_FALSE(deferral.ActsIn(kContext, kTwo));
+}
+
+TEST(CudaDeferral, WhatEndsSomethingIsBehindAllAndBeforeNothing) {
+  Waiting waiting;
+  Footprint release{.kind = Kind::kRelease, .frees = true};
+  EXPECT_FALSE(waiting.deferral.MustWait(release));
+  waiting.Hold(In(kOne));
+  EXPECT_TRUE(waiting.deferral.MustWait(release));
+  waiting.Push(1, release);
+  EXPECT_FALSE(waiting.deferral.MustWait(In(kTwo)));
+  EXPECT_FALSE(waiting.deferral.MustWait({.kind = Kind::kCreation}));
+  EXPECT_FALSE(waiting.deferral.MustWait({.kind = Kind::kContext, .context = kOther}));
+  // Memory may be short until then.
+  EXPECT_TRUE(waiting.deferral.MustWait({.kind = Kind::kCreation, .frees = true}));
+  waiting.Release();
+  EXPECT_TRUE(waiting.deferral.MustWait({}));
+  EXPECT_EQ(waiting.Run(), (std::vector<uint64_t>{1}));
+}
+
+TEST(CudaDeferral, RowsOfCommandsOfSeveralStreamsKeepTheirOrder) {
+  Waiting waiting;
+  const Deferral::Ticket other = waiting.deferral.Hold(In(kTwo));
+  waiting.Hold(In(kOne));
+  for (uint64_t i = 0; i < 20; ++i) waiting.Push(i, In(i / 5 % 2 == 0 ? kOne : kTwo));
+  waiting.Release();
+  EXPECT_EQ(waiting.Run(), (std::vector<uint64_t>{0, 1, 2, 3, 4, 10, 11, 12, 13, 14}));
+  EXPECT_TRUE(waiting.deferral.Release(other));
+  EXPECT_EQ(waiting.Run(), (std::vector<uint64_t>{5, 6, 7, 8, 9, 15, 16, 17, 18, 19}));
+  EXPECT_TRUE(waiting.deferral.idle());
+}
+
+TEST(CudaDeferral, ManyAreToldAndFewAgain) {
+  Waiting waiting;
+  waiting.Hold(In(kOne));
+  for (uint64_t i = 0; i < Deferral::kManyFrames; ++i) {
+    EXPECT_FALSE(waiting.deferral.many());
+    waiting.Push(i, In(kOne));
+  }
+  EXPECT_TRUE(waiting.deferral.many());
+  EXPECT_FALSE(waiting.deferral.few());
+  EXPECT_FALSE(waiting.deferral.full());
+  waiting.Release();
+  uint64_t run = 0;
+  waiting.deferral.Run([&](DeferredFrame&) {
+    if (++run == Deferral::kManyFrames - Deferral::kFewFrames) waiting.Hold(In(kOne));
+  });
+  EXPECT_TRUE(waiting.deferral.few());
 }
 
 TEST(CudaDeferral, ItIsFullAtSomeTime) {
   Waiting waiting;
-  waiting.deferral.Hold(In(kOne));
-  for (uint64_t i = 0; i < Deferral::kMostFrames; ++i) {
-    EXPECT_FALSE(waiting.deferral.full());
-    waiting.Push(i, In(kOne));
-  }
+  waiting.Hold(In(kOne));
+  const uint64_t most = Deferral::kMostBytes / Deferral::kFrameBytes;
+  for (uint64_t i = 0; i < most; ++i) waiting.Push(i, In(kOne));
   EXPECT_TRUE(waiting.deferral.full());
 }
 

@@ -324,7 +324,7 @@ TEST_F(CudaGated, StreamsThatWaitForEachOtherGoOn) {
   cuda::SetContextFlags flags;
   flags.context = context;
   session.Do(flags);
-  EXPECT_TRUE(session.last().deferred);
+  EXPECT_FALSE(session.last().deferred);
   const uint64_t read = StartRead(a, two);
   EXPECT_EQ(Value(read), 0u);
   cuda::HostFunctionDone done;
@@ -475,9 +475,11 @@ TEST_F(CudaGated, ALaunchBehindWhatNeverEndsWaitsNoLongerThanOthers) {
   EXPECT_EQ(session.Launch(context, one, block), 0);
   EXPECT_EQ(Add(a, 3, one), 0);
   EXPECT_TRUE(session.last().deferred);
-  cuda::SetContextFlags flags;
-  flags.context = context;
-  session.Do(flags);
+  cuda::SetPeerAccess access;
+  access.context = context;
+  access.peer = context;
+  access.enabled = 0;
+  session.Do(access);
   EXPECT_TRUE(session.last().deferred);
   EXPECT_EQ(Value(StartRead(a, two)), 0u);
   session.driver.Unblock();

@@ -213,7 +213,7 @@ class Session {
     };
     backend->SetLater(later);
     backend->SetServices(services);
-    if (options.gate != nullptr) replies.pump = [this] { backend->Resume(); };
+    replies.pump = [this] { backend->Resume(); };
   }
   ~Session() {
     driver.Unblock();

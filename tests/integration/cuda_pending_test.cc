@@ -1,0 +1,344 @@
+// SPDX-License-Identifier: Apache-2.0
+// Work that piles up behind what only the program can end: a function of its own, a value in memory. Whoever has to do
+// with the stream waits for it, and nobody and nothing else does; however much it is.
+#include <cuda.h>
+
+#include <cstdint>
+#include <cstring>
+#include <future>
+#include <thread>
+#include <vector>
+
+#include "tests/integration/cuda_fixture.h"
+
+namespace hawser {
+namespace {
+
+class CudaPending : public CudaTest {
+ protected:
+  static constexpr size_t kLarge = size_t{6} << 20;
+
+  void SetUp() override {
+    CudaTest::SetUp();
+    HAWSER_CU(cuStreamCreate(&one_, CU_STREAM_NON_BLOCKING));
+    HAWSER_CU(cuStreamCreate(&two_, CU_STREAM_NON_BLOCKING));
+    HAWSER_CU(cuMemAlloc(&a_, sizeof(uint32_t)));
+    HAWSER_CU(cuMemAlloc(&b_, sizeof(uint32_t)));
+    HAWSER_CU(cuMemsetD32(a_, 0, 1));
+    HAWSER_CU(cuMemsetD32(b_, 0, 1));
+    HAWSER_CU(cuCtxSynchronize());
+    add_ = Function("add");
+  }
+  void TearDown() override {
+    Go();
+    CudaTest::TearDown();
+  }
+
+  /// From now on the stream waits until Go().
+  void Hold(CUstream stream) {
+    const auto wait = [](void* data) { static_cast<std::promise<void>*>(data)->get_future().wait(); };
+    HAWSER_CU(cuLaunchHostFunc(stream, wait, &go_));
+    held_ = true;
+  }
+  void Go() {
+    if (std::exchange(held_, false)) go_.set_value();
+  }
+  void Add(CUdeviceptr memory, unsigned times, CUstream stream) {
+    for (unsigned i = 0; i < times; ++i) HAWSER_CU(LaunchAdd(add_, memory, 1, 1, stream));
+  }
+  void AddOnThread(CUdeviceptr memory, unsigned times, CUstream stream) {
+    HAWSER_CU(cuCtxSetCurrent(context_));
+    Add(memory, times, stream);
+  }
+  /// In the order of the stream.
+  void Expect(CUdeviceptr memory, uint32_t value, CUstream stream) {
+    uint32_t found = ~value;
+    HAWSER_CU(cuMemcpyDtoHAsync(&found, memory, sizeof(found), stream));
+    HAWSER_CU(cuStreamSynchronize(stream));
+    EXPECT_EQ(found, value);
+  }
+
+  CUstream one_ = nullptr, two_ = nullptr;
+  CUdeviceptr a_ = 0, b_ = 0;
+  CUfunction add_ = nullptr;
+  std::promise<void> go_;
+  bool held_ = false;
+};
+
+TEST_F(CudaPending, ThousandsOfLaunchesBehindAFunction) {
+  constexpr unsigned kMany = 4000;
+  Hold(one_);
+  // A thread that may have to wait, as it would with a device of its own; the others do not.
+  std::thread launches([&] { AddOnThread(a_, kMany, one_); });
+  EXPECT_EQ(cuStreamQuery(one_), CUDA_ERROR_NOT_READY);
+  Add(b_, 10, two_);
+  Expect(b_, 10, two_);
+  Go();
+  launches.join();
+  Expect(a_, kMany, one_);
+}
+
+TEST_F(CudaPending, MoreThanAnyQueueHolds) {
+  constexpr unsigned kMany = 60000;
+  Hold(one_);
+  std::thread launches([&] { AddOnThread(a_, kMany, one_); });
+  Add(b_, 2000, two_);
+  Expect(b_, 2000, two_);
+  Go();
+  launches.join();
+  Expect(a_, kMany, one_);
+}
+
+TEST_F(CudaPending, OtherCommandsBehindAFunction) {
+  constexpr unsigned kMany = 300;
+  CUevent event = nullptr;
+  HAWSER_CU(cuEventCreate(&event, CU_EVENT_DISABLE_TIMING));
+  Hold(one_);
+  for (unsigned i = 0; i < kMany; ++i) {
+    HAWSER_CU(cuMemsetD32Async(a_, i, 1, one_));
+    HAWSER_CU(cuMemcpyDtoDAsync(b_, a_, sizeof(uint32_t), one_));
+    HAWSER_CU(cuEventRecord(event, one_));
+  }
+  HAWSER_CU(cuStreamWaitEvent(two_, event, 0));
+  Add(b_, 1, two_);
+  EXPECT_EQ(cuEventQuery(event), CUDA_ERROR_NOT_READY);
+  EXPECT_EQ(cuStreamQuery(two_), CUDA_ERROR_NOT_READY);
+  Go();
+  Expect(b_, kMany, two_);
+}
+
+TEST_F(CudaPending, LaunchesBehindAFunctionInTheDefaultStream) {
+  CUstream blocking = nullptr;
+  HAWSER_CU(cuStreamCreate(&blocking, CU_STREAM_DEFAULT));
+  Hold(nullptr);
+  std::thread launches([&] {
+    AddOnThread(a_, 2000, blocking);
+    AddOnThread(a_, 2000, nullptr);
+  });
+  Add(b_, 10, two_);
+  Expect(b_, 10, two_);
+  Go();
+  launches.join();
+  Expect(a_, 4000, blocking);
+}
+
+TEST_F(CudaPending, ThousandsOfLaunchesBehindAValue) {
+  int can = 0;
+  HAWSER_CU(cuDeviceGetAttribute(&can, CU_DEVICE_ATTRIBUTE_CAN_USE_64_BIT_STREAM_MEM_OPS, device_));
+  if (can == 0) GTEST_SKIP() << "the device does not wait for values";
+  constexpr unsigned kMany = 4000;
+  CUdeviceptr flag = 0;
+  HAWSER_CU(cuMemAlloc(&flag, 8));
+  HAWSER_CU(cuMemsetD32(flag, 0, 2));
+  HAWSER_CU(cuCtxSynchronize());
+  HAWSER_CU(cuStreamWaitValue32(one_, flag, 1, CU_STREAM_WAIT_VALUE_EQ));
+  std::thread launches([&] { AddOnThread(a_, kMany, one_); });
+  Add(b_, 2000, two_);
+  Expect(b_, 2000, two_);
+  HAWSER_CU(cuStreamWriteValue32(two_, flag, 1, 0));
+  HAWSER_CU(cuStreamSynchronize(two_));
+  launches.join();
+  Expect(a_, kMany, one_);
+}
+
+TEST_F(CudaPending, FunctionsOfStreamsThatWaitForEachOther) {
+  struct Word {
+    uint32_t order = 0;
+    std::vector<uint32_t> seen;
+  } word;
+  const auto next = [](void* data) {
+    auto* const all = static_cast<Word*>(data);
+    all->seen.push_back(all->order++);
+  };
+  CUevent event = nullptr;
+  HAWSER_CU(cuEventCreate(&event, CU_EVENT_DISABLE_TIMING));
+  Hold(one_);
+  constexpr unsigned kRounds = 100;
+  for (unsigned i = 0; i < kRounds; ++i) {
+    CUstream const from = i % 2 == 0 ? one_ : two_, to = i % 2 == 0 ? two_ : one_;
+    Add(a_, 5, from);
+    HAWSER_CU(cuLaunchHostFunc(from, next, &word));
+    HAWSER_CU(cuEventRecord(event, from));
+    HAWSER_CU(cuStreamWaitEvent(to, event, 0));
+  }
+  Go();
+  Expect(a_, 5 * kRounds, kRounds % 2 == 0 ? one_ : two_);
+  ASSERT_EQ(word.seen.size(), kRounds);
+  for (unsigned i = 0; i < kRounds; ++i) EXPECT_EQ(word.seen[i], i);
+}
+
+// The function ends when the copies are done, and they are in another stream.
+TEST_F(CudaPending, LargeCopiesBesideAFunction) {
+  const std::vector<uint8_t> sent(kLarge, 7);
+  std::vector<uint8_t> received(kLarge);
+  CUdeviceptr memory = 0;
+  HAWSER_CU(cuMemAlloc(&memory, kLarge));
+  Hold(one_);
+  Add(a_, 1, one_);
+  HAWSER_CU(cuMemcpyHtoDAsync(memory, sent.data(), kLarge, two_));
+  HAWSER_CU(cuMemcpyDtoHAsync(received.data(), memory, kLarge, two_));
+  HAWSER_CU(cuStreamSynchronize(two_));
+  EXPECT_EQ(received, sent);
+  Go();
+  Expect(a_, 1, one_);
+}
+
+TEST_F(CudaPending, LargeCopiesOnManyStreamsAndLaunchesBehindThem) {
+  constexpr unsigned kStreams = 6, kRounds = 3, kCount = kLarge / sizeof(uint32_t);
+  Hold(one_);
+  std::vector<CUstream> streams(kStreams);
+  std::vector<CUdeviceptr> memory(kStreams);
+  std::vector<std::vector<uint32_t>> data(kStreams);
+  for (unsigned i = 0; i < kStreams; ++i) {
+    HAWSER_CU(cuStreamCreate(&streams[i], CU_STREAM_NON_BLOCKING));
+    HAWSER_CU(cuMemAlloc(&memory[i], kLarge));
+    data[i].assign(kCount, i);
+  }
+  for (unsigned round = 0; round < kRounds; ++round) {
+    for (unsigned i = 0; i < kStreams; ++i) {
+      HAWSER_CU(cuMemcpyHtoDAsync(memory[i], data[i].data(), kLarge, streams[i]));
+      HAWSER_CU(LaunchAdd(add_, memory[i], kCount, 100, streams[i]));
+      HAWSER_CU(cuMemcpyDtoHAsync(data[i].data(), memory[i], kLarge, streams[i]));
+      HAWSER_CU(cuStreamSynchronize(streams[i]));
+    }
+  }
+  for (unsigned i = 0; i < kStreams; ++i) {
+    EXPECT_EQ(data[i], std::vector<uint32_t>(kCount, i + 100 * kRounds));
+  }
+  // Behind the function, all at once. Who copies ordinary memory may have to wait for its stream.
+  std::thread copies([&] {
+    HAWSER_CU(cuCtxSetCurrent(context_));
+    for (unsigned i = 0; i < kStreams; ++i) {
+      data[i].assign(kCount, i);
+      HAWSER_CU(cuMemcpyHtoDAsync(memory[i], data[i].data(), kLarge, i % 2 == 0 ? one_ : streams[i]));
+      HAWSER_CU(LaunchAdd(add_, memory[i], kCount, 1, i % 2 == 0 ? one_ : streams[i]));
+    }
+  });
+  Add(b_, 10, two_);
+  Expect(b_, 10, two_);
+  Go();
+  copies.join();
+  for (unsigned i = 0; i < kStreams; ++i) {
+    HAWSER_CU(cuMemcpyDtoHAsync(data[i].data(), memory[i], kLarge, i % 2 == 0 ? one_ : streams[i]));
+    HAWSER_CU(cuStreamSynchronize(i % 2 == 0 ? one_ : streams[i]));
+    EXPECT_EQ(data[i], std::vector<uint32_t>(kCount, i + 1));
+  }
+}
+
+TEST_F(CudaPending, WhatEndsBehindAFunctionDelaysNobody) {
+  CUdeviceptr memory = 0, pooled = 0;
+  CUmodule module = nullptr, another = nullptr;
+  CUarray array = nullptr;
+  CUDA_ARRAY_DESCRIPTOR shape{};
+  shape.Width = 16;
+  shape.Height = 16;
+  shape.Format = CU_AD_FORMAT_FLOAT;
+  shape.NumChannels = 1;
+  HAWSER_CU(cuMemAlloc(&memory, kLarge));
+  HAWSER_CU(cuMemAllocAsync(&pooled, kLarge, one_));
+  HAWSER_CU(cuModuleLoadData(&module, Kernels()));
+  HAWSER_CU(cuArrayCreate(&array, &shape));
+  Hold(one_);
+  Add(a_, 1, one_);
+  HAWSER_CU(cuMemFreeAsync(pooled, one_));
+  // These may wait for the device.
+  std::thread frees([&] {
+    HAWSER_CU(cuCtxSetCurrent(context_));
+    HAWSER_CU(cuMemFree(memory));
+    HAWSER_CU(cuArrayDestroy(array));
+    HAWSER_CU(cuModuleUnload(module));
+  });
+  // These do not.
+  CUdeviceptr other = 0;
+  size_t free = 0, total = 0;
+  CUevent event = nullptr, later = nullptr;
+  CUstream stream = nullptr;
+  HAWSER_CU(cuMemAlloc(&other, kLarge));
+  HAWSER_CU(cuMemGetInfo(&free, &total));
+  HAWSER_CU(cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
+  HAWSER_CU(cuEventCreate(&event, 0));
+  HAWSER_CU(cuEventCreate(&later, 0));
+  HAWSER_CU(cuEventRecord(event, stream));
+  HAWSER_CU(cuEventRecord(later, one_));
+  HAWSER_CU(cuEventSynchronize(event));
+  float time = 0;
+  EXPECT_EQ(cuEventElapsedTime(&time, event, later), CUDA_ERROR_NOT_READY);
+  HAWSER_CU(cuMemAllocAsync(&pooled, kLarge, stream));
+  HAWSER_CU(cuMemFreeAsync(pooled, stream));
+  HAWSER_CU(cuStreamSynchronize(stream));
+  HAWSER_CU(cuFuncSetAttribute(add_, CU_FUNC_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT, 0));
+  HAWSER_CU(cuModuleLoadData(&another, Kernels()));
+  HAWSER_CU(cuEventDestroy(event));
+  HAWSER_CU(cuStreamDestroy(stream));
+  Add(b_, 10, two_);
+  Expect(b_, 10, two_);
+  // Streams and events that end behind the function, and others that take their places.
+  CUstream held = nullptr;
+  HAWSER_CU(cuStreamCreate(&held, CU_STREAM_NON_BLOCKING));
+  HAWSER_CU(cuStreamWaitEvent(held, later, 0));
+  Add(a_, 1, held);
+  HAWSER_CU(cuEventCreate(&event, 0));
+  HAWSER_CU(cuEventRecord(event, held));
+  HAWSER_CU(cuStreamDestroy(held));
+  HAWSER_CU(cuEventDestroy(event));
+  HAWSER_CU(cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
+  HAWSER_CU(cuEventCreate(&event, 0));
+  Add(b_, 10, stream);
+  HAWSER_CU(cuEventRecord(event, stream));
+  HAWSER_CU(cuEventSynchronize(event));
+  Expect(b_, 20, stream);
+  Go();
+  frees.join();
+  HAWSER_CU(cuEventSynchronize(later));
+  HAWSER_CU(cuCtxSynchronize());
+  Expect(a_, 2, one_);
+}
+
+TEST_F(CudaPending, GraphsAreMadeBehindAFunction) {
+  Hold(one_);
+  Add(a_, 1, one_);
+  CUgraph graph = nullptr;
+  CUgraphExec exec = nullptr;
+  HAWSER_CU(cuStreamBeginCapture(one_, CU_STREAM_CAPTURE_MODE_RELAXED));
+  Add(a_, 10, one_);
+  HAWSER_CU(cuStreamEndCapture(one_, &graph));
+  size_t nodes = 0;
+  HAWSER_CU(cuGraphGetNodes(graph, nullptr, &nodes));
+  EXPECT_EQ(nodes, 10u);
+  HAWSER_CU(cuGraphInstantiate(&exec, graph, 0));
+  for (int i = 0; i < 200; ++i) HAWSER_CU(cuGraphLaunch(exec, one_));
+  HAWSER_CU(cuGraphExecDestroy(exec));
+  HAWSER_CU(cuGraphDestroy(graph));
+  Go();
+  Expect(a_, 2001, one_);
+}
+
+// A function in a graph: the driver itself calls it.
+TEST_F(CudaPending, LaunchesBehindAGraphWithAFunction) {
+  CUgraph graph = nullptr;
+  CUgraphExec exec = nullptr;
+  CUgraphNode node = nullptr;
+  CUDA_HOST_NODE_PARAMS function{};
+  function.fn = [](void* data) { static_cast<std::promise<void>*>(data)->get_future().wait(); };
+  function.userData = &go_;
+  HAWSER_CU(cuGraphCreate(&graph, 0));
+  HAWSER_CU(cuGraphAddHostNode(&node, graph, nullptr, 0, &function));
+  HAWSER_CU(cuGraphInstantiate(&exec, graph, 0));
+  const std::vector<uint8_t> sent(kLarge, 9);
+  std::vector<uint8_t> received(kLarge);
+  CUdeviceptr memory = 0;
+  HAWSER_CU(cuMemAlloc(&memory, kLarge));
+  HAWSER_CU(cuGraphLaunch(exec, one_));
+  held_ = true;
+  std::thread launches([&] { AddOnThread(a_, 4000, one_); });
+  HAWSER_CU(cuMemcpyHtoDAsync(memory, sent.data(), kLarge, two_));
+  HAWSER_CU(cuMemcpyDtoHAsync(received.data(), memory, kLarge, two_));
+  HAWSER_CU(cuStreamSynchronize(two_));
+  EXPECT_EQ(received, sent);
+  Go();
+  launches.join();
+  Expect(a_, 4000, one_);
+}
+
+}  // namespace
+}  // namespace hawser
