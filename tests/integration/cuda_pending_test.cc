@@ -16,7 +16,7 @@ namespace {
 
 class CudaPending : public CudaTest {
  protected:
-  static constexpr size_t kLarge = size_t{6} << 20;
+  static constexpr size_t kLarge = size_t{2} << 20;
 
   void SetUp() override {
     CudaTest::SetUp();

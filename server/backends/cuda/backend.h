@@ -419,7 +419,7 @@ class CudaBackend final : public cuda::Handler, public SessionBackend {
   }
   /// Launches when the gate lets it; returns at once. `launch` is complete.
   int32_t Submit(const cuda::Call& call, const Place& at, wire::Id context, KernelLaunch launch,
-                 std::shared_ptr<KernelFacts> kernel, std::vector<wire::Id> events = {});
+                 std::shared_ptr<KernelFacts> kernel, std::vector<wire::Id> events = {}, wire::Id exec = {});
   /// Gives a launch to the driver, or to turns.
   int32_t Route(const cuda::Call& call, const Place& at, std::unique_ptr<Turn> turn);
   /// A launch that waited while alone; as Route().

@@ -42,7 +42,7 @@ bool Deferral::Blocked::Finds(const Footprint& footprint) const {
 }
 
 Deferral::Ticket Deferral::Hold(const Footprint& stream, bool acts) {
-  held_[next_] = {stream, acts};
+  held_[next_] = {stream, acts, order_ != 0 ? order_ : next_order_++};
   blocked_.Add(stream);
   return next_++;
 }
@@ -62,8 +62,27 @@ bool Deferral::Release(Ticket ticket) {
 
 void Deferral::Push(DeferredFrame frame) {
   blocked_.Add(frame.footprint);
+  frame.order = next_order_++;
   bytes_ += frame.payload.size() + kFrameBytes;
   frames_.push_back(std::make_unique<DeferredFrame>(std::move(frame)));
+}
+
+bool Deferral::Waits(const DeferredFrame& frame) const {
+  const Footprint& footprint = frame.footprint;
+  if (!blocked_.Hits(footprint)) return false;
+  const bool all = footprint.kind == Kind::kEverything || footprint.kind == Kind::kRelease;
+  if (!all && footprint.kind != Kind::kContext) return true;
+  const auto of_this = [&](const Footprint& other) {
+    return all || other.kind == Kind::kEverything || other.context == footprint.context ||
+           (footprint.event && (other.event == footprint.event || other.second_event == footprint.event));
+  };
+  if (std::any_of(frames_.begin(), frames_.end(), [&](const auto& each) { return of_this(each->footprint); })) {
+    return true;
+  }
+  return std::any_of(held_.begin(), held_.end(), [&](const auto& each) {
+    const Held& held = each.second;
+    return held.order < frame.order && of_this(held.stream);
+  });
 }
 
 void Deferral::Run(const std::function<void(DeferredFrame&)>& execute) {
@@ -72,13 +91,15 @@ void Deferral::Run(const std::function<void(DeferredFrame&)>& execute) {
   for (const auto& [ticket, held] : held_) blocked_.Add(held.stream);
   std::deque<std::unique_ptr<DeferredFrame>> waiting = std::exchange(frames_, {});
   for (std::unique_ptr<DeferredFrame>& frame : waiting) {
-    if (blocked_.Hits(frame->footprint)) {
+    if (Waits(*frame)) {
       blocked_.NoteHit(frame->footprint);
       blocked_.Add(frame->footprint);
       frames_.push_back(std::move(frame));
     } else {
       bytes_ -= frame->payload.size() + kFrameBytes;
+      order_ = frame->order;
       execute(*frame);  // It may hold a stream, and then blocks those behind it.
+      order_ = 0;
       frame.reset();
     }
   }

@@ -63,6 +63,7 @@ struct DeferredFrame {
   std::vector<std::byte> payload;
   Footprint footprint;
   bool answered = false;  ///< Its question was answered; what remains is to tell when it is over.
+  uint64_t order = 0;     ///< Deferral's: which of two came first.
 };
 
 class Deferral {
@@ -127,10 +128,16 @@ class Deferral {
   struct Held {
     Footprint stream;
     bool acts = false;
+    uint64_t order = 0;  ///< Of the command that holds it.
   };
+
+  /// Of a command that waits, when all that waits and came before it has been looked at. What is behind all, or behind
+  /// all of a context, is not behind what came later: while others come and go it would wait for ever.
+  bool Waits(const DeferredFrame& frame) const;
 
   std::unordered_map<Ticket, Held> held_;
   Ticket next_ = 1;
+  uint64_t next_order_ = 1, order_ = 0;  ///< Of the next command; of the one that is executed by Run(), or 0.
   bool released_ = false;
   std::deque<std::unique_ptr<DeferredFrame>> frames_;
   size_t bytes_ = 0;

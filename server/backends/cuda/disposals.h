@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What is freed while functions of the guest may hold the device up. A driver that frees memory waits for the device
-// first; the device may wait for a function of the guest; and that this function has ended is told by a command, which
+// What is freed while the device may be held up. NVIDIA's driver waits for the device before it frees memory; the device
+// may wait for the guest (a function in a graph, a value in memory); and what the guest does about it is a command that
 // the executor reads. So the executor does not free itself then: this thread does, and whatever else waits so.
 //
 // Threading: thread-safe; one lock, not held while something is freed. One thread, started with the first of them,

@@ -76,7 +76,7 @@ void CudaBackend::FindUnfinished(const Place& at, std::vector<std::shared_ptr<St
 }
 
 int32_t CudaBackend::Submit(const cuda::Call& call, const Place& at, wire::Id context, KernelLaunch launch,
-                            std::shared_ptr<KernelFacts> kernel, std::vector<wire::Id> events) {
+                            std::shared_ptr<KernelFacts> kernel, std::vector<wire::Id> events, wire::Id exec) {
   if (captures() && driver_.cuStreamIsCapturing != nullptr) {
     // A capture makes a node of it; and a stream that cannot be asked has its own reasons.
     CUstreamCaptureStatus capture = CU_STREAM_CAPTURE_STATUS_NONE;
@@ -92,6 +92,7 @@ int32_t CudaBackend::Submit(const cuda::Call& call, const Place& at, wire::Id co
   turn->kernel = std::move(kernel);
   turn->context = context;
   turn->events = std::move(events);
+  turn->exec = exec;
   return Route(call, at, std::move(turn));
 }
 
@@ -152,6 +153,7 @@ void CudaBackend::Hold(const cuda::Call& call, std::unique_ptr<Turn> turn) {
     (i == 0 ? held.event : held.second_event) = turn->events[i];
     held.changes_event = true;
   }
+  if (turn->exec) held.event = turn->exec;
   if (turn->hold == 0) turn->hold = deferral_.Hold(held, /*acts=*/true);
   deferring_ = true;
   sharing_->turns.Add(std::move(turn));

@@ -653,7 +653,7 @@ int32_t CudaBackend::LaunchGraph(const cuda::Call& call, const cuda::LaunchGraph
   }
   KernelLaunch whole;
   whole.graph = exec->owned.get();
-  return Submit(call, at, message.context, std::move(whole), exec->facts);
+  return Submit(call, at, message.context, std::move(whole), exec->facts, {}, message.exec);
 }
 
 }  // namespace hawser::server::cuda_backend

@@ -159,6 +159,8 @@ bool CudaBackend::AwaitData(const cuda::Call& call, const Place& at, uint64_t tr
     expected.status = Expect(call, *at.context, at.stream->context, transfer, size, &expected);
     known = expected_.emplace(transfer, std::move(expected)).first;
   }
+  // A name that is used twice is no good to either.
+  if (waiting_writes_.count(transfer) != 0) known->second.status = CUDA_ERROR_INVALID_VALUE;
   if (known->second.status != 0 || HasCome(transfer, known->second)) return false;
   WaitingWrite& write = waiting_writes_[transfer];
   write.header.opcode = call.opcode;

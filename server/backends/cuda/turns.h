@@ -77,6 +77,7 @@ struct Turn {
   std::chrono::steady_clock::time_point since;
   std::shared_ptr<std::atomic<uint32_t>> under_way = std::make_shared<std::atomic<uint32_t>>(0);
   std::vector<wire::Id> events;  ///< That the launch records.
+  wire::Id exec;                 ///< The graph that is launched; else null.
   uint64_t hold = 0;             ///< Deferral's, on its stream; 0: none yet.
   wire::FrameHeader header;      ///< The command whose outcome is told when it is over.
   wire::Id context;

@@ -198,6 +198,42 @@ TEST(CudaDeferral, WhatEndsSomethingIsBehindAllAndBeforeNothing) {
   EXPECT_EQ(waiting.Run(), (std::vector<uint64_t>{1}));
 }
 
+TEST(CudaDeferral, WhatIsBehindAllIsNotBehindWhatCameLater) {
+  for (const Footprint& behind :
+       {Footprint{.kind = Kind::kRelease}, Footprint{}, Footprint{.kind = Kind::kContext, .context = kContext}}) {
+    Waiting waiting;
+    waiting.Hold(In(kOne));
+    waiting.Push(1, behind);
+    const Deferral::Ticket later = waiting.deferral.Hold(In(kTwo));
+    waiting.Release();
+    EXPECT_EQ(waiting.Run(), (std::vector<uint64_t>{1}));
+    EXPECT_TRUE(waiting.deferral.Release(later));
+  }
+  // Nor behind another context's.
+  Waiting contexts;
+  const Deferral::Ticket pending = contexts.deferral.Hold(In(kTwo, kOther));
+  contexts.Hold(In(kOne));
+  contexts.Push(1, In(kTwo, kOther));
+  contexts.Push(2, {.kind = Kind::kContext, .context = kContext});
+  contexts.Release();
+  EXPECT_EQ(contexts.Run(), (std::vector<uint64_t>{2}));
+  EXPECT_TRUE(contexts.deferral.Release(pending));
+  // But behind what a command holds that came before.
+  Waiting waiting;
+  waiting.Hold(In(kOne));
+  waiting.Push(1, In(kOne));
+  waiting.Push(2, {.kind = Kind::kRelease});
+  waiting.Release();
+  std::vector<uint64_t> numbers;
+  waiting.deferral.Run([&](DeferredFrame& frame) {
+    numbers.push_back(frame.header.seq);
+    if (frame.header.seq == 1) waiting.Hold(In(kOne));
+  });
+  EXPECT_EQ(numbers, (std::vector<uint64_t>{1}));
+  waiting.Release();
+  EXPECT_EQ(waiting.Run(), (std::vector<uint64_t>{2}));
+}
+
 TEST(CudaDeferral, RowsOfCommandsOfSeveralStreamsKeepTheirOrder) {
   Waiting waiting;
   const Deferral::Ticket other = waiting.deferral.Hold(In(kTwo));
