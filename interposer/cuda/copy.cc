@@ -7,6 +7,7 @@
 #include "interposer/cuda/graph_memory.h"
 #include "interposer/cuda/heap_memory.h"
 #include "interposer/cuda/heap_staging.h"
+#include "interposer/cuda/host_functions.h"
 
 namespace hawser::cu {
 namespace {
@@ -62,6 +63,12 @@ std::optional<CUresult> CopyByCaller(StreamCommand& command, size_t size, CopyMo
   return copy(HeapMemory::Wait::kNo, &head);
 }
 
+/// Slots are few, and all streams share them: behind a function of the program they might be kept for as long as it
+/// likes, and a copy in another stream waits for nobody.
+bool GoesBySlots(const StreamCommand& command, size_t size) {
+  return size > command.session()->inline_limit() && !HostFunctions::Get().pending() && HeapStaging::Get().Usable();
+}
+
 bool IsHost(const std::optional<PointerRange>& range) { return !range || range->is_host(); }
 
 }  // namespace
@@ -95,7 +102,7 @@ CUresult CopyToDevice(StreamCommand& command, CUdeviceptr to, const void* from, 
   const bool may_wait = mode == CopyMode::kSynchronous && size > command.session()->inline_limit();
   const auto wait_to_write = may_wait ? HeapMemory::Wait::kYes : HeapMemory::Wait::kNo;
   if (const auto done = HeapMemory::Get().Write(command, to, region.base, size, wait_to_write)) return *done;
-  if (size > command.session()->inline_limit() && HeapStaging::Get().Usable()) {
+  if (GoesBySlots(command, size)) {
     return HeapStaging::Get().Write(command, to, region.base, size);
   }
   cuda::Write message;
@@ -133,7 +140,7 @@ CUresult CopyFromDevice(StreamCommand& command, void* to, CUdeviceptr from, size
     if (const auto done = HeapMemory::Get().Read(command, region.base, from, size, wait_to_read)) return *done;
   }
   const uint64_t mark = Mirrors::Get().Mark();
-  const bool staged = wait && size > command.session()->inline_limit() && HeapStaging::Get().Usable();
+  const bool staged = wait && GoesBySlots(command, size);
   CUresult error =
       staged ? HeapStaging::Get().Read(command, region.base, from, size) : SendRead(command, message, region, wait);
   if (error == CUDA_SUCCESS && wait) error = AwaitLandings(LandingsBefore(command.stream()));

@@ -20,6 +20,7 @@ uint64_t HostFunctions::Add(std::function<void(CUresult)> function, Landings bef
     std::lock_guard lock(mutex_);
     name = next_++;
     entries_[name] = std::make_shared<Entry>(Entry{std::move(function), std::move(before), often});
+    if (!often) pending_.fetch_add(1, std::memory_order_relaxed);
   }
   // Somebody must hear the server although no thread of the application waits.
   Client::Get().session()->AddListener();
@@ -30,7 +31,10 @@ void HostFunctions::Forget(uint64_t callback) {
   bool known;
   {
     std::lock_guard lock(mutex_);
-    known = entries_.erase(callback) != 0;
+    const auto entry = entries_.find(callback);
+    known = entry != entries_.end();
+    if (known && !entry->second->often) pending_.fetch_sub(1, std::memory_order_relaxed);
+    if (known) entries_.erase(entry);
   }
   if (known) Client::Get().session()->RemoveListener();
 }
@@ -66,6 +70,7 @@ void HostFunctions::Run(const cuda::RunHostFunction& notice) {
 void HostFunctions::Abandon() {
   std::lock_guard lock(mutex_);
   entries_.clear();
+  pending_.store(0, std::memory_order_relaxed);
 }
 
 }  // namespace hawser::cu

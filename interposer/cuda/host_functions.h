@@ -6,6 +6,7 @@
 #ifndef HAWSER_INTERPOSER_CUDA_HOST_FUNCTIONS_H_
 #define HAWSER_INTERPOSER_CUDA_HOST_FUNCTIONS_H_
 
+#include <atomic>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -26,6 +27,8 @@ class HostFunctions {
   /// must have landed first. Returns its name.
   uint64_t Add(std::function<void(CUresult)> function, Landings before, bool often);
   void Forget(uint64_t callback);
+  /// Some function that runs once has not: its stream stands still, perhaps for long.
+  bool pending() const { return pending_.load(std::memory_order_relaxed) != 0; }
 
   /// The server asks for it. Within delivery.
   void Run(const cuda::RunHostFunction& notice);
@@ -39,6 +42,7 @@ class HostFunctions {
     bool often;
   };
 
+  std::atomic<uint32_t> pending_{0};
   std::mutex mutex_;
   uint64_t next_ = 1;
   std::unordered_map<uint64_t, std::shared_ptr<Entry>> entries_;

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// What is freed while the device may be held up. NVIDIA's driver waits for the device before it frees memory; the device
-// may wait for the guest (a function in a graph, a value in memory); and what the guest does about it is a command that
-// the executor reads. So the executor does not free itself then: this thread does, and whatever else waits so.
+// What is freed while the device may be held up. NVIDIA's driver waits for the device before it frees memory; the
+// device may wait for the guest (a function in a graph, a value in memory); and what the guest does about it is a
+// command that the executor reads. So the executor does not free itself then: this thread does, and whatever else waits
+// so.
 //
 // Threading: thread-safe; one lock, not held while something is freed. One thread, started with the first of them,
 // which frees in order.
