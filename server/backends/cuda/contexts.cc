@@ -76,7 +76,7 @@ int32_t CudaBackend::GetInventory(const cuda::Call& call, const cuda::Nothing&) 
         driver_.cuDeviceGetPCIBusId(bus, sizeof(bus) - 1, device) == CUDA_SUCCESS) {
       text.bus = bus;
     }
-    // These need a context. A program that asks for devices will make one anyway; until it does this one is kept.
+    // These need a context. A program that asks for devices will make one anyway.
     if (warm_[i] == nullptr && driver_.cuDevicePrimaryCtxRetain(&warm_[i], device) != CUDA_SUCCESS) warm_[i] = nullptr;
     if (warm_[i] != nullptr && EnterNative(warm_[i]) == 0) {
       int least = 0, greatest = 0;
@@ -152,6 +152,17 @@ int32_t CudaBackend::GetInventory(const cuda::Call& call, const cuda::Nothing&) 
     }
   }
   inventory.heap_address = heap_address_;
+  // The first one's is kept, for the heap and for whoever uses one device. A context takes memory of its device, so
+  // those of the others are made anew by who needs them.
+  for (size_t i = 1; i < devices_.size(); ++i) {
+    const CUcontext context = std::exchange(warm_[i], nullptr);
+    if (context == nullptr) continue;
+    if (current_ == context) {
+      current_ = nullptr;
+      (void)driver_.cuCtxSetCurrent(nullptr);
+    }
+    (void)driver_.cuDevicePrimaryCtxRelease(devices_[i]);
+  }
   Reply(call, inventory);
   return 0;
 }

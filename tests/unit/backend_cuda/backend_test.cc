@@ -4,6 +4,7 @@
 
 #include <cstring>
 #include <filesystem>
+#include <map>
 #include <string>
 #include <thread>
 #include <vector>
@@ -318,6 +319,34 @@ TEST(CudaBackend, AFunctionOfTheGuestHoldsItsStream) {
   done.run = run->run;
   EXPECT_EQ(session.Do(done), 0);
   EXPECT_EQ(session.Answer<cuda::Status>(waiting)->status, 0);
+}
+
+TEST(CudaBackend, TheInventoryKeepsNoContextButTheFirstDevices) {
+  static std::map<CUdevice, int> retained;
+  retained.clear();
+  Session::Options options;
+  options.devices = 3;
+  options.adjust = [](DriverTable* driver) {
+    driver->cuDeviceGet = [](CUdevice* device, int index) {
+      *device = index;
+      return CUDA_SUCCESS;
+    };
+    driver->cuDevicePrimaryCtxRetain = [](CUcontext* context, CUdevice device) {
+      ++retained[device];
+      *context = reinterpret_cast<CUcontext>(uintptr_t{0x77} + static_cast<uintptr_t>(device));
+      return CUDA_SUCCESS;
+    };
+    driver->cuDevicePrimaryCtxRelease = [](CUdevice device) {
+      --retained[device];
+      return CUDA_SUCCESS;
+    };
+  };
+  Session session(options);
+  EXPECT_EQ(session.Ask<cuda::Inventory>(cuda::Nothing()).message.devices.size(), 3u);
+  EXPECT_EQ(retained, (std::map<CUdevice, int>{{0, 1}, {1, 0}, {2, 0}}));
+  (void)session.NewContext(0);
+  (void)session.NewContext(2);
+  EXPECT_EQ(retained, (std::map<CUdevice, int>{{0, 1}, {1, 0}, {2, 1}}));
 }
 
 TEST(CudaBackend, AFunctionOfTheGuestIsNotTheDriversAffair) {
