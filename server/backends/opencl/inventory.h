@@ -23,6 +23,14 @@ namespace hawser::server::ocl {
 /// Answers to the questions of a table of parameters, as the driver gave them.
 class InfoValues {
  public:
+  InfoValues() = default;
+  // A copy's views would be of the original, which a vector that grows ends: it would copy, since a deque's move may
+  // throw.
+  InfoValues(InfoValues&&) = default;
+  InfoValues& operator=(InfoValues&&) = default;
+  InfoValues(const InfoValues&) = delete;
+  InfoValues& operator=(const InfoValues&) = delete;
+
   static InfoValues OfPlatform(cl_platform_id platform);
   static InfoValues OfDevice(cl_device_id device);
 
