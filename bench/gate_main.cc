@@ -53,9 +53,10 @@ double LoneLaunch() {
   if (!ours.ok()) std::abort();
   auto theirs = server::GrantShare::Attach(ours->fd());
   if (!theirs.ok()) std::abort();
-  server::FutexBell submit(ours->page()->submit), alarm(ours->page()->alarm);
-  BasicDoor<std::atomic> door(ours->page()->page, submit, &alarm);
-  server::GrantGate gate(std::move(*theirs), hawser::wire::Fd(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)));
+  server::FutexBell submit(ours->slot(0).submit), alarm(ours->slot(0).alarm);
+  BasicDoor<std::atomic> door(ours->slot(0).page, submit, &alarm);
+  server::EventBell bell(hawser::wire::Fd(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)));
+  server::GrantGate gate(theirs->slot(0), bell);
   gate.SetDrain([] {});
   door.Give({Grant::Kind::kOpen, 1, 0, UINT64_MAX, HAWSER_UNIT_WHOLE});
   const double took = MedianNanoseconds([&] {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What hawserd tells its scheduler and asks it. A server without a scheduler has NoScheduler.
+// What hawserd tells its scheduler, of all devices, and asks it. A server without a scheduler has NoScheduler.
 #ifndef HAWSER_SERVER_SCHEDULER_CONTROL_H_
 #define HAWSER_SERVER_SCHEDULER_CONTROL_H_
 
@@ -14,23 +14,25 @@
 
 namespace hawser::server {
 
-/// What a worker gets to share with the scheduler; invalid where there is none.
+/// What a worker gets to share with the schedulers; invalid where there are none.
 struct GrantDescriptors {
   wire::Fd page;  ///< Of a GrantShare.
-  wire::Fd bell;  ///< An eventfd.
+  wire::Fd bell;  ///< An eventfd: look at the pages.
+  wire::Fd ask;   ///< An eventfd: a device is used for the first time.
 };
 
 /// Something that the scheduler's thread found out.
 struct SchedulerNotice {
-  enum class Kind : uint8_t { kLog, kWarning, kRunaway };
+  enum class Kind : uint8_t { kLog, kWarning, kRunaway, kLost };
   Kind kind = Kind::kLog;
   std::string text;
-  std::vector<uint64_t> sessions;  ///< kRunaway: who keeps the device.
+  std::vector<uint64_t> sessions;  ///< kRunaway: who keeps the device. kLost: who cannot be given one.
 };
 
-/// That a session might use the device.
+/// That a session might use a device.
 struct SessionGrant {
   uint64_t session = 0;
+  std::string device;     ///< server/device_key.h.
   uint64_t begin_ns = 0;  ///< CLOCK_MONOTONIC.
   uint64_t end_ns = 0;    ///< 0: it goes on; it is told once more when it has ended.
   bool open = false;      ///< Its tenant was alone.
@@ -63,12 +65,13 @@ struct Ejections {
 /// Threading: all from hawserd's event loop; nothing here may wait.
 class SchedulerControl {
  public:
-  /// Device time of one session, nanoseconds.
+  /// Device time of one session on one device, nanoseconds.
   struct Use {
+    std::string device;        ///< server/device_key.h.
     uint64_t used_ns = 0;      ///< Since the session began, as far as it was measured.
     uint64_t pending_ns = 0;   ///< Estimated length of what waits to be submitted.
     uint64_t inflight_ns = 0;  ///< Estimated length of what the device has.
-    bool measured = true;      ///< Now; false while its tenant is alone.
+    bool measured = true;      ///< Now; false while its tenant is alone there.
   };
   virtual ~SchedulerControl() = default;
 
@@ -87,8 +90,8 @@ class SchedulerControl {
   virtual void SessionStarted(uint64_t session, const std::string& tenant) = 0;
   /// Its worker is gone, and nothing of it is on a device any more; or it was never started.
   virtual void SessionEnded(uint64_t session) = 0;
-  /// nullopt: not measured.
-  virtual std::optional<Use> SessionUse(uint64_t session) const = 0;
+  /// One for each device that the session has used; empty: nothing is known.
+  virtual std::vector<Use> SessionUse(uint64_t session) const = 0;
 
   /// From now on, or no more, TakeGrants() has what ended since its last call, and what goes on and was not told since
   /// this call.
@@ -114,7 +117,7 @@ class NoScheduler final : public SchedulerControl {
   wire::Result<GrantDescriptors> Prepare(uint64_t) override { return GrantDescriptors{}; }
   void SessionStarted(uint64_t, const std::string&) override {}
   void SessionEnded(uint64_t) override {}
-  std::optional<Use> SessionUse(uint64_t) const override { return std::nullopt; }
+  std::vector<Use> SessionUse(uint64_t) const override { return {}; }
   int notices_fd() const override { return -1; }
   std::vector<SchedulerNotice> TakeNotices() override { return {}; }
 };

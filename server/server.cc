@@ -392,7 +392,7 @@ Status Server::Launch(Session* session, const Connection& command, const Connect
   Result<WorkerProcess> worker =
       SpawnWorker(worker_command_, settings,
                   {command.fd.get(), bulk != nullptr ? bulk->fd.get() : -1, session->stats.fd(), grants->page.get(),
-                   grants->bell.get(), exports.get()});
+                   grants->bell.get(), grants->ask.get(), exports.get()});
   if (!worker.ok()) return worker.status();
   session->stats.CloseDescriptor();
   session->worker = std::move(*worker);

@@ -10,7 +10,7 @@
 #include <set>
 #include <utility>
 
-#include "server/grants/grant_scheduler.h"
+#include "server/grants/device_schedulers.h"
 #include "server/server.h"
 #include "wire/api.h"
 
@@ -37,6 +37,17 @@ bool IsUserName(const std::string& name) {
   return name.find_first_not_of("0123456789", kPrefix.size()) == std::string::npos;
 }
 
+/// To the sum and to the device's; of a tenant or a session.
+template <typename State>
+void Count(const std::string& device, const admin::DeviceTime& time, State* state) {
+  if (!state->device_time) state->device_time.emplace();
+  for (admin::DeviceTime* sum : {&*state->device_time, &state->device_times[device]}) {
+    sum->used_ns += time.used_ns;
+    sum->pending_ns += time.pending_ns;
+    sum->inflight_ns += time.inflight_ns;
+  }
+}
+
 }  // namespace
 
 Status Server::OpenControlPlane() {
@@ -60,7 +71,7 @@ Status Server::OpenControlPlane() {
 
 Status Server::StartScheduler() {
   if (config_.scheduler.policy == SchedulerSettings::kNone) return {};
-  Result<std::unique_ptr<GrantScheduler>> started = GrantScheduler::Start(config_.scheduler);
+  Result<std::unique_ptr<DeviceSchedulers>> started = DeviceSchedulers::Start(config_.scheduler);
   if (!started.ok()) {
     return Status(started.status().code(), "scheduler.policy: " + started.status().text());
   }
@@ -73,6 +84,10 @@ void Server::OnSchedulerNotices() {
   for (const SchedulerNotice& notice : scheduler_->TakeNotices()) {
     Log(notice.kind == SchedulerNotice::Kind::kLog ? LogLevel::kInfo : LogLevel::kWarning, OneLine(notice.text));
     for (const uint64_t id : notice.sessions) {
+      if (notice.kind == SchedulerNotice::Kind::kLost) {
+        (void)StopSession(id, SessionStatsPage::kEnded, "the server could not share out a device: " + notice.text);
+        continue;
+      }
       (void)StopSession(id, SessionStatsPage::kLaunchTimeout,
                         "a kernel has kept the device for longer than the limit while others waited "
                         "(scheduler.max_unit_ms)");
@@ -105,9 +120,10 @@ void Server::NoteBegin(Session& session, const WorkerSettings& settings, const C
 
 void Server::NoteEnd(const Session& session) {
   const admin::SessionState last = Describe(session);
-  TenantLedger::Totals used{last.commands, last.bytes_up,  last.bytes_down,
-                            std::nullopt,  last.copied_in, last.copied_out};
-  if (const auto use = scheduler_->SessionUse(session.id); use && use->used_ns != 0) used.device_ns = use->used_ns;
+  TenantLedger::Totals used{last.commands, last.bytes_up, last.bytes_down, {}, last.copied_in, last.copied_out};
+  for (const SchedulerControl::Use& use : scheduler_->SessionUse(session.id)) {
+    if (use.used_ns != 0) used.device_ns[use.device] += use.used_ns;
+  }
   ledger_.Add(session.tenant, used);
   ledger_.Findings(session.tenant).Take(session.stats.page()->findings);
   scheduler_->SessionEnded(session.id);
@@ -143,8 +159,8 @@ admin::SessionState Server::Describe(const Session& session) const {
   state.copied_out = page.copied_out.Read();
   state.split_alarms = page.split_alarms.load(std::memory_order_relaxed);
   state.device_memory = page.device_memory.load(std::memory_order_relaxed);
-  if (const auto use = scheduler_->SessionUse(session.id); use && use->measured) {
-    state.device_time = admin::DeviceTime{use->used_ns, use->pending_ns, use->inflight_ns};
+  for (const SchedulerControl::Use& use : scheduler_->SessionUse(session.id)) {
+    if (use.measured) Count(use.device, {use.used_ns, use.pending_ns, use.inflight_ns}, &state);
   }
   return state;
 }
@@ -204,7 +220,7 @@ admin::TenantState Server::DescribeTenant(const std::string& name) const {
   state.bytes_down = used.bytes_down;
   state.copied_in = used.copied_in;
   state.copied_out = used.copied_out;
-  if (used.device_ns) state.device_time = admin::DeviceTime{*used.device_ns, 0, 0};
+  for (const auto& [device, ns] : used.device_ns) Count(device, {ns, 0, 0}, &state);
   for (const auto& [id, session] : sessions_) {
     if (session.tenant != name) continue;
     const admin::SessionState one = Describe(session);
@@ -215,11 +231,7 @@ admin::TenantState Server::DescribeTenant(const std::string& name) const {
     state.bytes_down += one.bytes_down;
     state.copied_in += one.copied_in;
     state.copied_out += one.copied_out;
-    if (!one.device_time) continue;
-    if (!state.device_time) state.device_time.emplace();
-    state.device_time->used_ns += one.device_time->used_ns;
-    state.device_time->pending_ns += one.device_time->pending_ns;
-    state.device_time->inflight_ns += one.device_time->inflight_ns;
+    for (const auto& [device, time] : one.device_times) Count(device, time, &state);
   }
   return state;
 }

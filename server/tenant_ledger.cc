@@ -70,7 +70,10 @@ void TenantLedger::Add(const std::string& name, const Totals& used) {
   all.bytes_down += used.bytes_down;
   all.copied_in += used.copied_in;
   all.copied_out += used.copied_out;
-  if (used.device_ns) all.device_ns = all.device_ns.value_or(0) + *used.device_ns;
+  for (const auto& [device, ns] : used.device_ns) {
+    const bool room = all.device_ns.size() < kMostDevices || all.device_ns.count(device) != 0;
+    all.device_ns[room ? device : kOtherDevices] += ns;
+  }
 }
 
 TenantLedger::Totals TenantLedger::Used(const std::string& name) const {

@@ -18,14 +18,18 @@ namespace hawser::server {
 
 /// Changes lie on top of the configuration, also of one that is read later, until they are reset or the server ends.
 /// Threading: none; belongs to hawserd's one thread. Grows with the number of names that ever came, which are users,
-/// tenants and sockets of this machine, never words of a guest.
+/// tenants and sockets of this machine, never words of a guest. Names of devices are of workers: of each tenant so many
+/// are kept, and what comes beyond is one.
 class TenantLedger {
  public:
+  static constexpr size_t kMostDevices = 64;
+  static constexpr const char* kOtherDevices = "others";
+
   struct Totals {
     uint64_t commands = 0;
     uint64_t bytes_up = 0;
     uint64_t bytes_down = 0;
-    std::optional<uint64_t> device_ns;
+    std::map<std::string, uint64_t> device_ns;  ///< By device.
     uint64_t copied_in = 0;
     uint64_t copied_out = 0;
   };

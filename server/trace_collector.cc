@@ -90,6 +90,7 @@ void TraceCollector::PutGrant(const SessionGrant& grant) {
   event.session = grant.session;
   event.tenant = at->second.tenant;
   event.name = grant.open ? "alone" : "turn";
+  event.device = grant.device;
   Put(event);
 }
 

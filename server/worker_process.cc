@@ -119,7 +119,7 @@ Result<WorkerProcess> SpawnWorker(const WorkerCommand& command, const WorkerSett
   plan.Give(stderr_fd->get(), 2);
   plan.Give(settings_fd->get(), kSettingsFd);
   plan.Give(commands->get(), kCommandFd);
-  Fd bulk, stats, grants, bell, exports;
+  Fd bulk, stats, grants, bell, ask, exports;
   const auto give = [&](int fd, const char* what, Fd* lifted, int as) {
     if (fd < 0) return Status();
     Result<Fd> copy = Lift(fd, what);
@@ -132,6 +132,7 @@ Result<WorkerProcess> SpawnWorker(const WorkerCommand& command, const WorkerSett
   if (Status status = give(descriptors.stats, "statistics", &stats, kStatsFd); !status.ok()) return status;
   if (Status status = give(descriptors.grants, "grants", &grants, kGrantFd); !status.ok()) return status;
   if (Status status = give(descriptors.bell, "bell", &bell, kBellFd); !status.ok()) return status;
+  if (Status status = give(descriptors.ask, "bell for devices", &ask, kAskFd); !status.ok()) return status;
   if (Status status = give(descriptors.exports, "exports", &exports, kExportFd); !status.ok()) return status;
   plan.OwnGroupAndSignals();
   std::vector<std::string> environment = command.environment;

@@ -34,7 +34,8 @@ struct WorkerDescriptors {
   int bulk = -1;     ///< -1 over shared memory.
   int stats = -1;    ///< Of a SessionStats.
   int grants = -1;   ///< Of a GrantShare; -1: no scheduler.
-  int bell = -1;     ///< The scheduler's.
+  int bell = -1;     ///< The schedulers'.
+  int ask = -1;      ///< hawserd's, for devices.
   int exports = -1;  ///< Of an ExportBroker; -1: the session shares nothing.
 };
 

@@ -22,8 +22,9 @@ inline constexpr int kCommandFd = 4;
 inline constexpr int kBulkFd = 5;    ///< Closed for shared-memory sessions.
 inline constexpr int kStatsFd = 6;   ///< A SessionStatsPage; mapped and closed at once.
 inline constexpr int kGrantFd = 7;   ///< A GrantSharePage, where there is a scheduler; mapped and closed at once.
-inline constexpr int kBellFd = 8;    ///< An eventfd to wake the scheduler with; kept, as another descriptor.
+inline constexpr int kBellFd = 8;    ///< An eventfd to wake the schedulers with; kept, as another descriptor.
 inline constexpr int kExportFd = 9;  ///< For what sessions share (server/exported.h); kept likewise.
+inline constexpr int kAskFd = 10;    ///< An eventfd to tell hawserd of a device that is used first; kept likewise.
 
 /// How a worker ends, as its exit status. hawserd turns it into words.
 enum WorkerExit : int {
@@ -68,7 +69,7 @@ struct WorkerSettings {
   uint64_t address_space = 0;  ///< Bytes of RLIMIT_AS; 0: unlimited.
   uint64_t open_files = 1024;
 
-  bool grants = false;               ///< There is a scheduler: kGrantFd and kBellFd are there.
+  bool grants = false;               ///< There is a scheduler: kGrantFd, kBellFd and kAskFd are there.
   bool exports = false;              ///< kExportFd is there.
   bool share_memory = true;          ///< Offer a heap to shared-memory guests when a device can use it.
   bool syscall_filter = true;        ///< Refuse system calls that no worker needs.

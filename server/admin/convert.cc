@@ -73,6 +73,17 @@ void SetDeviceTime(const std::optional<DeviceTime>& time, Message* message) {
   message->set_inflight_ns(time->inflight_ns);
 }
 
+template <typename Message>
+void SetDeviceTimes(const DeviceTimes& times, Message* message) {
+  for (const auto& [device, time] : times) {
+    pb::DeviceTime* added = message->add_device_times();
+    added->set_device(CleanText(device));
+    added->set_gpu_ns(time.used_ns);
+    added->set_pending_ns(time.pending_ns);
+    added->set_inflight_ns(time.inflight_ns);
+  }
+}
+
 }  // namespace
 
 std::string CleanText(std::string_view text) {
@@ -149,6 +160,7 @@ void ToMessage(const TenantState& state, pb::Tenant* message) {
   message->set_copied_in_bytes(state.copied_in);
   message->set_copied_out_bytes(state.copied_out);
   SetDeviceTime(state.device_time, message);
+  SetDeviceTimes(state.device_times, message);
 }
 
 void ToMessage(const SessionState& state, pb::Session* message) {
@@ -172,6 +184,7 @@ void ToMessage(const SessionState& state, pb::Session* message) {
   message->set_kernels(state.kernels);
   message->set_split_alarms(state.split_alarms);
   SetDeviceTime(state.device_time, message);
+  SetDeviceTimes(state.device_times, message);
 }
 
 void ToMessage(const Snapshot& state, pb::Snapshot* message) {
@@ -197,6 +210,7 @@ void ToMessage(const TraceBatch& batch, pb::TraceBatch* message) {
     added->set_tenant(CleanText(event.tenant));
     added->set_name(CleanText(event.name));
     added->set_track(event.track);
+    added->set_device(CleanText(event.device));
   }
   message->set_lost(batch.lost);
   message->set_unix_minus_monotonic_ns(batch.unix_minus_monotonic_ns);

@@ -5,6 +5,7 @@
 #define HAWSER_SERVER_ADMIN_STATE_H_
 
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <string>
 #include <vector>
@@ -60,6 +61,9 @@ struct DeviceTime {
   uint64_t inflight_ns = 0;
 };
 
+/// The same on one device; its name as in server/device_key.h.
+using DeviceTimes = std::map<std::string, DeviceTime>;
+
 /// What a tenant may have.
 struct TenantSettings {
   TenantShare share;
@@ -80,6 +84,7 @@ struct TenantState {
   uint64_t copied_in = 0;  ///< By the device, from memory of the host.
   uint64_t copied_out = 0;
   std::optional<DeviceTime> device_time;
+  DeviceTimes device_times;
 };
 
 enum class SessionPhase : uint8_t { kStarting, kRunning, kEnding };
@@ -105,6 +110,7 @@ struct SessionState {
   uint64_t copied_out = 0;
   uint64_t split_alarms = 0;
   std::optional<DeviceTime> device_time;
+  DeviceTimes device_times;
 };
 
 /// Device time that no tenant is charged with, where there is a scheduler.
@@ -150,6 +156,7 @@ struct TraceEvent {
   std::string tenant;
   std::string name;
   uint32_t track = 0;
+  std::string device;  ///< Of a grant.
 };
 
 struct TraceBatch {

@@ -31,33 +31,31 @@ constexpr uint64_t kOwn = UINT64_MAX;
 
 std::chrono::nanoseconds Now() { return std::chrono::steady_clock::now().time_since_epoch(); }
 
-Result<Fd> MakeBell() {
+}  // namespace
+
+Result<Fd> Doorbells::Make() {
   Fd fd(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
   if (!fd.valid()) return Status::FromErrno("cannot create a worker's doorbell");
   return fd;
 }
 
-}  // namespace
-
 Status Doorbells::Open() {
   epoll_ = Fd(::epoll_create1(EPOLL_CLOEXEC));
   if (!epoll_.valid()) return Status::FromErrno("cannot create the scheduler's epoll");
-  Result<Fd> own = MakeBell();
+  Result<Fd> own = Make();
   if (!own.ok()) return own.status();
   own_ = std::move(*own);
   return Watch(epoll_.get(), own_.get(), kOwn);
 }
 
-Result<Fd> Doorbells::Add(uint64_t worker) {
-  Result<Fd> fd = MakeBell();
-  if (!fd.ok()) return fd.status();
-  // Ours stays open, so that Remove() can end the watch whatever the worker does with its own.
-  Fd theirs(::fcntl(fd->get(), F_DUPFD_CLOEXEC, 0));
-  if (!theirs.valid()) return Status::FromErrno("cannot duplicate a worker's doorbell");
+Status Doorbells::Add(uint64_t worker, int bell) {
+  // Ours stays open, so that Remove() can end the watch whatever others do with theirs; and a worker may be here twice.
+  Fd ours(::fcntl(bell, F_DUPFD_CLOEXEC, 0));
+  if (!ours.valid()) return Status::FromErrno("cannot duplicate a worker's doorbell");
   const std::lock_guard<std::mutex> lock(mutex_);
-  if (Status status = Watch(epoll_.get(), fd->get(), worker); !status.ok()) return status;
-  workers_[worker] = {std::move(*fd)};
-  return theirs;
+  if (Status status = Watch(epoll_.get(), ours.get(), worker); !status.ok()) return status;
+  workers_[worker] = {std::move(ours)};
+  return {};
 }
 
 void Doorbells::Remove(uint64_t worker) {

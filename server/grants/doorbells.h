@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the scheduler's thread waits for: an eventfd for each worker, and one of its own.
+// What a scheduler's thread waits for: an eventfd for each worker, and one of its own.
 //
 // Each ring makes the scheduler look at all pages. A worker rings once or twice for each slice and piece; one that
 // rings without end would keep the scheduler's thread busy, so who has rung very often within a short time is listened
@@ -25,8 +25,10 @@ class Doorbells final : public scheduler::Bell {
  public:
   wire::Status Open();
 
-  /// A fresh bell: the descriptor that the worker gets. Its rings are heard until Remove().
-  wire::Result<wire::Fd> Add(uint64_t worker);
+  /// A fresh bell for a worker.
+  static wire::Result<wire::Fd> Make();
+  /// Its rings are heard until Remove(). `bell` stays the caller's, and other schedulers may hear it too.
+  wire::Status Add(uint64_t worker, int bell);
   void Remove(uint64_t worker);
 
   void Ring() override;

@@ -14,7 +14,6 @@ namespace hawser::server {
 
 using scheduler::PolicyEvent;
 using scheduler::PolicyLibrary;
-using wire::Code;
 using wire::Fd;
 using wire::Result;
 using wire::Status;
@@ -38,7 +37,6 @@ Status GrantScheduler::Open(const SchedulerSettings& settings) {
   if (Status status = bells_.Open(); !status.ok()) return status;
   notices_ = Fd(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
   if (!notices_.valid()) return Status::FromErrno("cannot create the scheduler's eventfd");
-  handover_ns_ = settings.handover_us * 1000;
   isolated_ = settings.isolated;
   policy_host_ = settings.policy_host;
   Result<PolicyLibrary> library = FindPolicy(settings.policy);
@@ -111,7 +109,7 @@ std::vector<SchedulerNotice> GrantScheduler::TakeNotices() {
         notice.text = event.text;
         for (const scheduler::DoorId door : event.doors) {
           const auto session = sessions_.find(door);
-          if (session != sessions_.end()) notice.sessions.push_back(session->second);
+          if (session != sessions_.end()) notice.sessions.push_back(session->second.session);
         }
         break;
       }
@@ -126,25 +124,14 @@ Ejections GrantScheduler::EjectedPolicies() const {
   return ejections_;
 }
 
-std::optional<SystemUse> GrantScheduler::System() const {
+SystemUse GrantScheduler::System() const {
   const scheduler::SystemTime time = arbiter_->System();
   return SystemUse{time.gap_ns, time.switches, time.waited_ns + time.lingered_ns};
 }
 
 std::string GrantScheduler::Policy() const { return arbiter_->PolicyName(); }
 
-std::vector<std::string> GrantScheduler::Policies() const {
-  std::vector<std::string> names;
-  for (const scheduler::BuiltinPolicy& policy : scheduler::BuiltinPolicies()) names.emplace_back(policy.name);
-  return names;
-}
-
 Status GrantScheduler::SetPolicy(const std::string& name) {
-  if (name == SchedulerSettings::kNone) {
-    return Status(Code::kRefused,
-                  "a running scheduler cannot be taken away; write policy = \"none\" under [scheduler] "
-                  "and start the server anew");
-  }
   Result<PolicyLibrary> library = FindPolicy(name);
   if (!library.ok()) return library.status();
   return arbiter_->Use(*library);
@@ -167,56 +154,38 @@ void GrantScheduler::SetShare(const std::string& tenant, const TenantShare& shar
   if (member.id != 0) arbiter_->Configure(member.id, ConfigOf(tenant, share));
 }
 
-Result<GrantDescriptors> GrantScheduler::Prepare(uint64_t session) {
-  Result<GrantShare> share = GrantShare::Create();
-  if (!share.ok()) return share.status();
-  Result<Fd> bell = bells_.Add(session);
-  if (!bell.ok()) return bell.status();
-  GrantDescriptors descriptors;
-  descriptors.page = Fd(::dup(share->fd()));
-  if (!descriptors.page.valid()) return Status::FromErrno("cannot hand a worker its page for grants");
-  share->CloseDescriptor();
-  share->page()->handover_ns.store(handover_ns_, std::memory_order_relaxed);
-  descriptors.bell = std::move(*bell);
-  workers_[session] = std::make_unique<Worker>(std::move(*share));
-  return descriptors;
-}
-
-void GrantScheduler::SessionStarted(uint64_t session, const std::string& tenant) {
-  const auto found = workers_.find(session);
-  if (found == workers_.end()) return;
-  Member& member = tenants_[tenant];
+Status GrantScheduler::Join(const Seat& seat, GrantSlot& slot, int bell) {
+  if (Status status = bells_.Add(seat.number, bell); !status.ok()) return status;
+  Worker& worker = *(workers_[seat.number] = std::make_unique<Worker>(slot));
+  worker.tenant = seat.tenant;
+  Member& member = tenants_[seat.tenant];
   ++member.sessions;
-  Worker& worker = *found->second;
-  worker.tenant = tenant;
-  GrantSharePage& page = *worker.share.page();
   const auto attach = [&] {
-    return member.id != 0 ? arbiter_->Attach(member.id, page.page, worker.submit, &worker.alarm, &page.tenants) : 0;
+    return member.id != 0 ? arbiter_->Attach(member.id, slot.page, worker.submit, &worker.alarm, &slot.tenants) : 0;
   };
   worker.door = attach();
   if (worker.door == 0) {
-    member.id = arbiter_->AddTenant(ConfigOf(tenant, member.share));
+    member.id = arbiter_->AddTenant(ConfigOf(seat.tenant, member.share));
     worker.door = attach();
   }
-  sessions_[worker.door] = session;
+  sessions_[worker.door] = {seat.session, seat.device};
   ForgetSome();
+  return {};
 }
 
-void GrantScheduler::SessionEnded(uint64_t session) {
-  const auto found = workers_.find(session);
+void GrantScheduler::Leave(uint64_t number) {
+  const auto found = workers_.find(number);
   if (found == workers_.end()) return;
   Worker& worker = *found->second;
-  if (worker.door != 0) {
-    arbiter_->Detach(worker.door);
-    if (records_) {
-      ended_.push_back(worker.door);
-    } else {
-      sessions_.erase(worker.door);
-    }
-    Member& member = tenants_[worker.tenant];
-    if (--member.sessions == 0) arbiter_->Retire(member.id);
+  arbiter_->Detach(worker.door);
+  if (records_) {
+    ended_.push_back(worker.door);
+  } else {
+    sessions_.erase(worker.door);
   }
-  bells_.Remove(session);
+  Member& member = tenants_[worker.tenant];
+  if (--member.sessions == 0) arbiter_->Retire(member.id);
+  bells_.Remove(number);
   workers_.erase(found);
 }
 
@@ -231,11 +200,9 @@ void GrantScheduler::ForgetSome() {
   }
 }
 
-std::optional<SchedulerControl::Use> GrantScheduler::SessionUse(uint64_t session) const {
-  const auto found = workers_.find(session);
-  if (found == workers_.end()) return std::nullopt;
-  const scheduler::GrantPage& page = found->second->share.page()->page;
-  Use use;
+SchedulerControl::Use GrantScheduler::UseOf(const GrantSlot& slot) {
+  const scheduler::GrantPage& page = slot.page;
+  SchedulerControl::Use use;
   use.used_ns = page.used_ns.load(std::memory_order_relaxed);
   use.pending_ns = page.pending_ns.load(std::memory_order_relaxed);
   use.inflight_ns = scheduler::EstimateOf(page.active.load(std::memory_order_relaxed));
@@ -255,7 +222,8 @@ SessionGrants GrantScheduler::TakeGrants() {
   const scheduler::GrantRecords records = arbiter_->TakeGrants();
   for (const scheduler::GrantRecord& record : records.records) {
     const auto at = sessions_.find(record.door);
-    if (at != sessions_.end()) taken.grants.push_back({at->second, record.begin_ns, record.end_ns, record.open});
+    if (at == sessions_.end()) continue;
+    taken.grants.push_back({at->second.session, at->second.device, record.begin_ns, record.end_ns, record.open});
   }
   taken.lost = records.lost;
   ForgetEnded();

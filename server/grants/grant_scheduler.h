@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// hawserd's scheduler: an ArbiterThread over the pages of all workers, with the tenants' weights.
+// The scheduler of one device: an ArbiterThread over the slots of all workers that use it, with the tenants' weights.
+// DeviceSchedulers has one for each device.
 //
 // Threads: the event loop calls everything that is public; the arbiter's thread calls OnEvent(), which only puts a
 // notice into the queue, keeps the latest ejection, and makes notices_fd() readable. Lock order: the arbiter's lock and
 // events_mutex_ are leaves.
-//
-// All devices of a server are one to the scheduler: who has the grant has it for each of them.
 #ifndef HAWSER_SERVER_GRANTS_GRANT_SCHEDULER_H_
 #define HAWSER_SERVER_GRANTS_GRANT_SCHEDULER_H_
 
@@ -13,7 +12,6 @@
 #include <map>
 #include <memory>
 #include <mutex>
-#include <optional>
 #include <string>
 #include <vector>
 
@@ -25,27 +23,38 @@
 
 namespace hawser::server {
 
-class GrantScheduler final : public SchedulerControl {
+class GrantScheduler {
  public:
+  /// Who comes. `number` is the caller's, never used twice.
+  struct Seat {
+    uint64_t number = 0;
+    uint64_t session = 0;
+    std::string tenant;
+    std::string device;  ///< As its worker calls it.
+  };
+
   /// kInvalid when there is no such policy, or it cannot be loaded.
   static wire::Result<std::unique_ptr<GrantScheduler>> Start(const SchedulerSettings& settings);
-  ~GrantScheduler() override;
+  ~GrantScheduler();
+  GrantScheduler(const GrantScheduler&) = delete;
+  GrantScheduler& operator=(const GrantScheduler&) = delete;
 
-  std::string Policy() const override;
-  std::vector<std::string> Policies() const override;
-  wire::Status SetPolicy(const std::string& name) override;
-  Ejections EjectedPolicies() const override;
-  std::optional<SystemUse> System() const override;
+  // As SchedulerControl's.
+  std::string Policy() const;
+  wire::Status SetPolicy(const std::string& name);
+  Ejections EjectedPolicies() const;
+  SystemUse System() const;
+  void SetShare(const std::string& tenant, const TenantShare& share);
+  void RecordGrants(bool on);
+  SessionGrants TakeGrants();
+  int notices_fd() const { return notices_.get(); }
+  std::vector<SchedulerNotice> TakeNotices();
 
-  void SetShare(const std::string& tenant, const TenantShare& share) override;
-  wire::Result<GrantDescriptors> Prepare(uint64_t session) override;
-  void SessionStarted(uint64_t session, const std::string& tenant) override;
-  void SessionEnded(uint64_t session) override;
-  std::optional<Use> SessionUse(uint64_t session) const override;
-  void RecordGrants(bool on) override;
-  SessionGrants TakeGrants() override;
-  int notices_fd() const override { return notices_.get(); }
-  std::vector<SchedulerNotice> TakeNotices() override;
+  /// A worker uses the device from now on. `slot` is borrowed until Leave(); `bell` is what the worker rings.
+  wire::Status Join(const Seat& seat, GrantSlot& slot, int bell);
+  void Leave(uint64_t number);
+  /// What a slot says. But for `device`.
+  static SchedulerControl::Use UseOf(const GrantSlot& slot);
 
  private:
   /// What the operator gives to tenants without sessions is remembered of so many.
@@ -57,12 +66,14 @@ class GrantScheduler final : public SchedulerControl {
     uint32_t sessions = 0;
   };
   struct Worker {
-    explicit Worker(GrantShare made)
-        : share(std::move(made)), submit(share.page()->submit), alarm(share.page()->alarm) {}
-    GrantShare share;
+    explicit Worker(GrantSlot& slot) : submit(slot.submit), alarm(slot.alarm) {}
     FutexBell submit, alarm;
     scheduler::DoorId door = 0;
     std::string tenant;
+  };
+  struct Who {
+    uint64_t session = 0;
+    std::string device;
   };
 
   GrantScheduler() = default;
@@ -73,7 +84,6 @@ class GrantScheduler final : public SchedulerControl {
   void ForgetSome();
   void ForgetEnded();
 
-  uint64_t handover_ns_ = 0;
   bool records_ = false;
   bool isolated_ = false;
   std::string policy_host_;
@@ -83,10 +93,10 @@ class GrantScheduler final : public SchedulerControl {
   std::vector<scheduler::PolicyEvent> events_;
   Ejections ejections_;  ///< With events_mutex_.
   std::map<std::string, Member> tenants_;
-  std::map<uint64_t, std::unique_ptr<Worker>> workers_;
-  std::map<scheduler::DoorId, uint64_t> sessions_;     ///< Also of those that have ended since the last TakeGrants().
-  std::vector<scheduler::DoorId> ended_;               ///< Of sessions_.
-  std::unique_ptr<scheduler::ArbiterThread> arbiter_;  ///< Last: its thread uses what is above.
+  std::map<uint64_t, std::unique_ptr<Worker>> workers_;  ///< By the seat's number.
+  std::map<scheduler::DoorId, Who> sessions_;            ///< Also of those that have ended since the last TakeGrants().
+  std::vector<scheduler::DoorId> ended_;                 ///< Of sessions_.
+  std::unique_ptr<scheduler::ArbiterThread> arbiter_;    ///< Last: its thread uses what is above.
 };
 
 }  // namespace hawser::server

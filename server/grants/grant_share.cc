@@ -72,7 +72,7 @@ Result<GrantShare> GrantShare::Create() {
   share.page_->magic = GrantSharePage::kMagic;
   share.page_->version = GrantSharePage::kVersion;
   share.page_->size = sizeof(GrantSharePage);
-  share.page_->tenants.store(1, std::memory_order_relaxed);
+  for (GrantSlot& slot : share.page_->slots) slot.tenants.store(1, std::memory_order_relaxed);
   return share;
 }
 

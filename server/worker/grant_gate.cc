@@ -36,14 +36,12 @@ scheduler::GateDemand DemandOf(uint64_t estimated_ns) {
 
 }  // namespace
 
-GrantGate::GrantGate(GrantShare share, wire::Fd bell)
-    : share_(std::move(share)),
-      page_(share_.page()),
-      scheduler_(std::move(bell)),
-      submit_bell_(page_->submit),
-      alarm_(page_->alarm),
-      gate_(page_->page, scheduler_, submit_bell_),
-      hold_(page_->page, gate_),
+GrantGate::GrantGate(GrantSlot& slot, scheduler::Bell& bell)
+    : slot_(slot),
+      submit_bell_(slot.submit),
+      alarm_(slot.alarm),
+      gate_(slot.page, bell, submit_bell_),
+      hold_(slot.page, gate_),
       thread_([this] { WatchAlarm(); }) {}
 
 GrantGate::~GrantGate() {
@@ -69,7 +67,7 @@ bool GrantGate::TryHold(uint64_t word) {
 
 uint64_t GrantGate::OpenCapNs() const {
   // As long as the open grant is held the page has its bound, also when it was taken back and is drained.
-  const uint64_t cap = page_->page.cap_ns.load(std::memory_order_relaxed);
+  const uint64_t cap = slot_.page.cap_ns.load(std::memory_order_relaxed);
   return hold_.held() && cap != 0 ? cap : kDefaultOpenCapNs;
 }
 
@@ -79,7 +77,7 @@ void GrantGate::WatchAlarm() {
   for (;;) {
     const uint64_t ticket = alarm_.Ticket();
     if (cancelled_) return;
-    const uint64_t word = page_->page.word.load(std::memory_order_seq_cst);
+    const uint64_t word = slot_.page.word.load(std::memory_order_seq_cst);
     if (scheduler::ModeOf(word) != GateMode::kOpen && word != told) {
       told = word;
       const std::lock_guard<std::mutex> lock(closed_mutex_);
@@ -99,7 +97,7 @@ void GrantGate::WatchAlarm() {
 }
 
 uint64_t GrantGate::UnitNs() const {
-  const uint64_t word = page_->page.word.load(std::memory_order_relaxed);
+  const uint64_t word = slot_.page.word.load(std::memory_order_relaxed);
   if (scheduler::ModeOf(word) == GateMode::kOpen) return 0;
   if (const uint64_t unit = SliceUnit(word); unit != 0) return unit;
   // Before the first grant: likely nobody else is there. After an open one: somebody is.
@@ -110,18 +108,18 @@ uint64_t GrantGate::SliceUnit(uint64_t word) const {
   static_assert(kWhole == HAWSER_UNIT_WHOLE);
   // What an open grant leaves in the page is no policy's word.
   if (scheduler::ModeOf(word) == GateMode::kSlice) {
-    const uint64_t unit = page_->page.unit_ns.load(std::memory_order_relaxed);
+    const uint64_t unit = slot_.page.unit_ns.load(std::memory_order_relaxed);
     slice_unit_ns_.store(unit == 0 ? kDefaultUnitNs : unit, std::memory_order_relaxed);
   }
   return slice_unit_ns_.load(std::memory_order_relaxed);
 }
 
-uint32_t GrantGate::Tenants() const { return std::max(1u, page_->tenants.load(std::memory_order_relaxed)); }
+uint32_t GrantGate::Tenants() const { return std::max(1u, slot_.tenants.load(std::memory_order_relaxed)); }
 
 bool GrantGate::TryEnter(uint64_t estimated_ns) {
   const std::unique_lock<std::mutex> lock(submit_, std::try_to_lock);
   if (!lock.owns_lock() || cancelled_ || !gate_.EnterNow(estimated_ns)) return false;
-  (void)SliceUnit(page_->page.word.load(std::memory_order_relaxed));
+  (void)SliceUnit(slot_.page.word.load(std::memory_order_relaxed));
   return true;
 }
 
@@ -131,7 +129,7 @@ bool GrantGate::Enter(uint64_t estimated_ns) {
   const std::lock_guard<std::mutex> lock(submit_);
   if (cancelled_) return false;
   if (!gate_.Enter(estimated_ns, DemandOf(estimated_ns), std::chrono::hours(24 * 365))) return false;
-  (void)SliceUnit(page_->page.word.load(std::memory_order_relaxed));
+  (void)SliceUnit(slot_.page.word.load(std::memory_order_relaxed));
   return true;
 }
 

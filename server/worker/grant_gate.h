@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The gate of a worker whose server has a scheduler: LaunchGate over the page that both share.
+// The gate to one device of a worker whose server has a scheduler: LaunchGate over the slot that both share.
 //
 // Alone (an open grant) it holds one piece for everything that it launches (open_hold.h); a thread of the gate's own,
 // which the scheduler's alarm wakes, gives that back.
@@ -20,7 +20,6 @@
 #include "scheduler/grant/open_hold.h"
 #include "server/grants/grant_share.h"
 #include "server/worker/launch_gate.h"
-#include "wire/socket.h"
 
 namespace hawser::server {
 
@@ -31,8 +30,8 @@ class GrantGate final : public LaunchGate {
   /// Bound of what is under way alone, while the scheduler has not said one.
   static constexpr uint64_t kDefaultOpenCapNs = 10'000'000;
 
-  /// `bell` rings at hawserd.
-  GrantGate(GrantShare share, wire::Fd bell);
+  /// Both borrowed; `bell` rings at hawserd.
+  GrantGate(GrantSlot& slot, scheduler::Bell& bell);
   ~GrantGate() override;
   GrantGate(const GrantGate&) = delete;
   GrantGate& operator=(const GrantGate&) = delete;
@@ -51,7 +50,7 @@ class GrantGate final : public LaunchGate {
   bool Enter(uint64_t estimated_ns) override;
   void Leave(uint64_t estimated_ns, uint64_t measured_ns) override;
   void Announce(uint64_t estimated_ns) override;
-  uint64_t EarlyNs() const override { return page_->handover_ns.load(std::memory_order_relaxed); }
+  uint64_t EarlyNs() const override { return slot_.handover_ns.load(std::memory_order_relaxed); }
   bool Ends() const override { return gate_.Ends(); }
   void LeaveEarly(uint64_t estimated_ns) override { gate_.LeaveEarly(estimated_ns); }
   void LeaveLate(uint64_t estimated_ns, uint64_t measured_ns) override { gate_.LeaveLate(estimated_ns, measured_ns); }
@@ -65,9 +64,7 @@ class GrantGate final : public LaunchGate {
   uint64_t SliceUnit(uint64_t word) const;
   void WatchAlarm();
 
-  const GrantShare share_;
-  GrantSharePage* const page_;
-  EventBell scheduler_;
+  GrantSlot& slot_;
   FutexBell submit_bell_;
   FutexBell alarm_;
   scheduler::Gate gate_;

@@ -28,9 +28,9 @@ void SendRefusal(int command_socket, const std::string& why) {
 
 Result<std::unique_ptr<GuestSession>> GuestSession::Start(const WorkerSettings& settings, Fd command, Fd bulk,
                                                           SessionBackend* backend, SessionLog* log,
-                                                          SessionStatsPage* stats, LaunchGate* gate,
+                                                          SessionStatsPage* stats, LaunchGates* gates,
                                                           ExportClient* exports) {
-  std::unique_ptr<GuestSession> session(new GuestSession(settings, backend, log, stats, gate, exports));
+  std::unique_ptr<GuestSession> session(new GuestSession(settings, backend, log, stats, gates, exports));
   const Status opened = settings.transport == Transport::kShm
                             ? session->OpenShm(std::move(command))
                             : session->OpenSockets(std::move(command), std::move(bulk));
@@ -145,7 +145,7 @@ void GuestSession::StartServices() {
   services.bulk_out = bulk_out_.get();
   services.heap = heap_;
   services.stats = stats_;
-  services.launch_gate = gate_;
+  services.launch_gates = gates_;
   services.exports = exports_;
   services.limits.device_memory = settings_.device_memory;
   services.limits.staging_memory = settings_.staging_memory;

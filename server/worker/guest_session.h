@@ -33,11 +33,12 @@ void SendRefusal(int command_socket, const std::string& why);
 class GuestSession {
  public:
   /// Sets the channels up, sends the welcome and hands the services to the backend. `bulk` is invalid
-  /// over shared memory. `backend`, `log`, `stats`, `gate` and `exports` are borrowed.
+  /// over shared memory. `backend`, `log`, `stats`, `gates` and `exports` are borrowed.
   static wire::Result<std::unique_ptr<GuestSession>> Start(const WorkerSettings& settings, wire::Fd command,
                                                            wire::Fd bulk, SessionBackend* backend, SessionLog* log,
                                                            SessionStatsPage* stats = UncountedSession(),
-                                                           LaunchGate* gate = nullptr, ExportClient* exports = nullptr);
+                                                           LaunchGates* gates = nullptr,
+                                                           ExportClient* exports = nullptr);
   ~GuestSession();
 
   /// Executes commands until the session is over.
@@ -51,8 +52,8 @@ class GuestSession {
 
  private:
   GuestSession(const WorkerSettings& settings, SessionBackend* backend, SessionLog* log, SessionStatsPage* stats,
-               LaunchGate* gate, ExportClient* exports)
-      : settings_(settings), backend_(backend), log_(log), stats_(stats), gate_(gate), exports_(exports) {}
+               LaunchGates* gates, ExportClient* exports)
+      : settings_(settings), backend_(backend), log_(log), stats_(stats), gates_(gates), exports_(exports) {}
 
   wire::Status OpenShm(wire::Fd command);
   wire::Status OpenSockets(wire::Fd command, wire::Fd bulk);
@@ -65,7 +66,7 @@ class GuestSession {
   SessionBackend* const backend_;
   SessionLog* const log_;
   SessionStatsPage* const stats_;
-  LaunchGate* const gate_;       ///< Null: open.
+  LaunchGates* const gates_;     ///< Null: open.
   ExportClient* const exports_;  ///< Null: nothing is shared.
 
   // In this order: what is below uses what is above.

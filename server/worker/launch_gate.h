@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Where a backend asks before it gives the device work. The scheduler's grants are put behind this interface; a backend
-// asks it for each unit of work (a launch, or one part of a launch that was split) and knows no policy.
+// Where a backend asks before it gives a device work. The scheduler's grants are put behind this interface; a backend
+// asks it for each unit of work (a launch, or one part of a launch that was split) and knows no policy. Each device has
+// a gate of its own: what waits at one, or is drained for one, concerns no other.
 //
 // Alone, a backend launches between BeginOpen() and EndOpen(): nothing is asked, measured or split, no timer runs, and
 // nobody is told when it ends. When somebody else comes, the gate has the backend drained of that (SetDrain) and the
@@ -11,6 +12,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <string>
 
 namespace hawser::server {
 
@@ -75,6 +77,29 @@ class OpenGate final : public LaunchGate {
   bool Enter(uint64_t) override { return true; }
   void Leave(uint64_t, uint64_t) override {}
   void Cancel() override {}
+};
+
+/// The gates of a session.
+///
+/// Threading: any thread.
+class LaunchGates {
+ public:
+  virtual ~LaunchGates() = default;
+
+  /// The gate to the device with this key (server/device_key.h); the same each time, and as long as this is there.
+  /// Several devices may have one. Takes its time when asked first.
+  virtual LaunchGate& Of(const std::string& device) = 0;
+};
+
+/// One gate to whatever device.
+class OneLaunchGate final : public LaunchGates {
+ public:
+  /// Borrowed.
+  explicit OneLaunchGate(LaunchGate& gate) : gate_(gate) {}
+  LaunchGate& Of(const std::string&) override { return gate_; }
+
+ private:
+  LaunchGate& gate_;
 };
 
 }  // namespace hawser::server

@@ -20,7 +20,7 @@
 #include "server/worker/crash_notice.h"
 #include "server/worker/driver_messages.h"
 #include "server/worker/export_client.h"
-#include "server/worker/grant_gate.h"
+#include "server/worker/grant_gates.h"
 #include "server/worker/guest_session.h"
 #include "server/worker/sandbox.h"
 
@@ -71,9 +71,10 @@ Status Harden(const WorkerSettings& settings) {
   if (Status status = PrepareStreams(); !status.ok()) return status;
   const bool shm = settings.transport == wire::Transport::kShm;
   const int bell = settings.grants ? kBellFd : -1;
+  const int ask = settings.grants ? kAskFd : -1;
   const int exports = settings.exports ? kExportFd : -1;
-  CloseFrom(shm ? kBulkFd : kBulkFd + 1, {bell, exports});
-  for (const int kept : {bell, exports}) {
+  CloseFrom(shm ? kBulkFd : kBulkFd + 1, {bell, exports, ask});
+  for (const int kept : {bell, exports, ask}) {
     if (kept >= 0) ::fcntl(kept, F_SETFD, FD_CLOEXEC);
   }
   for (int fd = kCommandFd; fd <= (shm ? kCommandFd : kBulkFd); ++fd) ::fcntl(fd, F_SETFD, FD_CLOEXEC);
@@ -166,13 +167,13 @@ int Main() {
   if (settings->syscall_filter) {
     if (Status status = InstallSyscallFilter(); !status.ok()) return fail(status.text());
   }
-  std::unique_ptr<GrantGate> gate;
-  if (grants.valid()) gate = std::make_unique<GrantGate>(std::move(grants), Fd(kBellFd));
+  std::unique_ptr<GrantGates> gates;
+  if (grants.valid()) gates = std::make_unique<GrantGates>(std::move(grants), Fd(kBellFd), Fd(kAskFd));
   std::unique_ptr<ExportClient> exports;
   if (settings->exports) exports = std::make_unique<ExportClient>(Fd(kExportFd));
   auto session = GuestSession::Start(*settings, std::move(command), std::move(bulk), chosen->backend.get(), &log,
-                                     stats->page(), gate.get(), exports.get());
-  // From here on out at once, with everything that still runs: the backend knows the gate and the session's services,
+                                     stats->page(), gates.get(), exports.get());
+  // From here on out at once, with everything that still runs: the backend knows the gates and the session's services,
   // and its destructor would come after theirs.
   if (!session.ok()) {
     if (session.status().code() == Code::kClosed) ::_exit(kGuestLeft);

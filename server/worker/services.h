@@ -99,7 +99,7 @@ struct Heap {
 };
 
 class ExportClient;  // server/worker/export_client.h
-class LaunchGate;    // server/worker/launch_gate.h
+class LaunchGates;   // server/worker/launch_gate.h
 
 struct Services {
   Replies* replies = nullptr;
@@ -110,8 +110,8 @@ struct Services {
   /// Where a backend counts kernels and device memory, records a trace, and looks at limits that may change. Never
   /// null.
   SessionStatsPage* stats = UncountedSession();
-  /// Asked before work goes to the device; null: open. Outlives the backend.
-  LaunchGate* launch_gate = nullptr;
+  /// Asked before work goes to a device; null: open. Outlives the backend.
+  LaunchGates* launch_gates = nullptr;
   /// Where a backend gives out what guests share; null: nowhere. Outlives the backend.
   ExportClient* exports = nullptr;
   /// Forwards what kernels printed so far to the guest; called before a completion is announced,

@@ -25,6 +25,12 @@ add_test(NAME runaway_opencl
           $<TARGET_FILE:runaway_opencl>)
 set_tests_properties(runaway_opencl PROPERTIES LABELS integration TIMEOUT ${HAWSER_TIME_LIMIT}
   ENVIRONMENT "${HAWSER_TEST_ENVIRONMENT}")
+# The same on one of two devices.
+add_test(NAME devices_opencl
+  COMMAND ${HAWSER_PYTHON} ${CMAKE_CURRENT_SOURCE_DIR}/devices_test.py ${PROJECT_BINARY_DIR} opencl
+          $<TARGET_FILE:runaway_opencl>)
+set_tests_properties(devices_opencl PROPERTIES LABELS integration TIMEOUT ${HAWSER_TIME_LIMIT}
+  ENVIRONMENT "${HAWSER_TEST_ENVIRONMENT}")
 if(TARGET hawser_cuda AND TARGET hawser_soft_cuda AND TARGET hawser_backend_cuda)
   add_executable(runaway_cuda runaway_cuda.cc)
   target_link_libraries(runaway_cuda PRIVATE hawser_options hawser_cuda_headers hawser_cuda)
@@ -32,6 +38,9 @@ if(TARGET hawser_cuda AND TARGET hawser_soft_cuda AND TARGET hawser_backend_cuda
   add_test(NAME runaway_cuda
     COMMAND ${HAWSER_PYTHON} ${CMAKE_CURRENT_SOURCE_DIR}/runaway_test.py ${PROJECT_BINARY_DIR} cuda
             $<TARGET_FILE:runaway_cuda>)
-  set_tests_properties(runaway_cuda PROPERTIES LABELS integration TIMEOUT ${HAWSER_TIME_LIMIT}
+  add_test(NAME devices_cuda
+    COMMAND ${HAWSER_PYTHON} ${CMAKE_CURRENT_SOURCE_DIR}/devices_test.py ${PROJECT_BINARY_DIR} cuda
+            $<TARGET_FILE:runaway_cuda>)
+  set_tests_properties(runaway_cuda devices_cuda PROPERTIES LABELS integration TIMEOUT ${HAWSER_TIME_LIMIT}
     ENVIRONMENT "${HAWSER_TEST_ENVIRONMENT}")
 endif()

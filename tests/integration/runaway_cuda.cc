@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// runaway_cuda endless|behind|short|queue: a kernel that never ends, one that gets to the device when a function before
-// it ends, which takes half a second, one that ends, or many that take seconds together, all launched before the first
-// has ended. Says "launched", then how it ended.
+// runaway_cuda endless|behind|short|queue|beside [DEVICE]: a kernel that never ends, one that gets to the device when a
+// function before it ends, which takes half a second, one that ends, or many that take seconds together, all launched
+// before the first has ended. "beside" is one that ends, on the second device, beside one on the first that never does.
+// All others are on the first device, or on the one with this index. Says "launched", then how it ended.
 #include <cuda.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include <chrono>
@@ -56,9 +58,10 @@ const char* Name(CUresult result) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  const bool behind = argc == 2 && strcmp(argv[1], "behind") == 0;
-  unsigned endless = behind || (argc == 2 && strcmp(argv[1], "endless") == 0) ? 1 : 0, rounds = 1;
-  const bool queue = argc == 2 && strcmp(argv[1], "queue") == 0;
+  const auto is = [&](const char* mode) { return argc >= 2 && strcmp(argv[1], mode) == 0; };
+  const bool behind = is("behind"), queue = is("queue");
+  unsigned endless = behind || is("endless") ? 1 : 0, rounds = 1;
+  const int index = argc == 3 ? atoi(argv[2]) : is("beside") ? 1 : 0;
   CUdevice device = 0;
   CUcontext context = nullptr;
   CUmodule module = nullptr;
@@ -66,12 +69,22 @@ int main(int argc, char** argv) {
   CUdeviceptr memory = 0;
   constexpr unsigned kBlocks = 32, kThreads = 128, kItems = kBlocks * kThreads;
   CUresult result = cuInit(0);
-  if (result == CUDA_SUCCESS) result = cuDeviceGet(&device, 0);
-  if (result == CUDA_SUCCESS) result = cuDevicePrimaryCtxRetain(&context, device);
-  if (result == CUDA_SUCCESS) result = cuCtxSetCurrent(context);
-  if (result == CUDA_SUCCESS) result = cuModuleLoadData(&module, kPtx);
-  if (result == CUDA_SUCCESS) result = cuModuleGetFunction(&function, module, "run");
-  if (result == CUDA_SUCCESS) result = cuMemAlloc(&memory, kItems * sizeof(unsigned));
+  const auto prepare = [&](int which) {
+    if (result == CUDA_SUCCESS) result = cuDeviceGet(&device, which);
+    if (result == CUDA_SUCCESS) result = cuDevicePrimaryCtxRetain(&context, device);
+    if (result == CUDA_SUCCESS) result = cuCtxSetCurrent(context);
+    if (result == CUDA_SUCCESS) result = cuModuleLoadData(&module, kPtx);
+    if (result == CUDA_SUCCESS) result = cuModuleGetFunction(&function, module, "run");
+    if (result == CUDA_SUCCESS) result = cuMemAlloc(&memory, kItems * sizeof(unsigned));
+  };
+  if (is("beside")) {
+    prepare(0);
+    unsigned never = 1;
+    void* arguments[] = {&memory, &never, &rounds};
+    if (result == CUDA_SUCCESS)
+      result = cuLaunchKernel(function, 1, 1, 1, kThreads, 1, 1, 0, nullptr, arguments, nullptr);
+  }
+  prepare(index);
   if (result != CUDA_SUCCESS) return printf("no device: %s\n", Name(result)), 3;
   void* arguments[] = {&memory, &endless, &rounds};
   const auto launch = [&] {

@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// runaway_opencl endless|behind|short|queue: a kernel that never ends, one that waits for an event that this program
-// sets when it is told to (by a line, after which it may be ended as well), one that ends, and many that take long
-// together, likewise behind an event. Says "launched", then how it ended.
+// runaway_opencl endless|behind|short|queue [DEVICE]: a kernel that never ends, one that waits for an event that this
+// program sets when it is told to (by a line, after which it may be ended as well), one that ends, and many that take
+// long together, likewise behind an event; on the first device, or on the one with this index. Says "launched", then
+// how it ended.
 #include <CL/cl.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include <chrono>
@@ -19,14 +21,18 @@ constexpr char kSource[] =
 }  // namespace
 
 int main(int argc, char** argv) {
-  const char* const mode = argc == 2 ? argv[1] : "";
+  const char* const mode = argc >= 2 ? argv[1] : "";
+  const unsigned index = argc == 3 ? static_cast<unsigned>(atoi(argv[2])) : 0;
   const bool many = strcmp(mode, "queue") == 0, behind = many || strcmp(mode, "behind") == 0;
   const cl_uint endless = strcmp(mode, "endless") == 0 || strcmp(mode, "behind") == 0 ? 1 : 0;
   cl_platform_id platform = nullptr;
-  cl_device_id device = nullptr;
+  constexpr cl_uint kMostDevices = 8;
+  cl_device_id devices[kMostDevices] = {};
+  cl_uint count = 0;
   cl_int status = clGetPlatformIDs(1, &platform, nullptr);
-  if (status == CL_SUCCESS) status = clGetDeviceIDs(platform, CL_DEVICE_TYPE_ALL, 1, &device, nullptr);
-  if (status != CL_SUCCESS) return printf("no device: %d\n", status), 3;
+  if (status == CL_SUCCESS) status = clGetDeviceIDs(platform, CL_DEVICE_TYPE_ALL, kMostDevices, devices, &count);
+  if (status != CL_SUCCESS || index >= count || index >= kMostDevices) return printf("no device: %d\n", status), 3;
+  const cl_device_id device = devices[index];
   cl_context context = clCreateContext(nullptr, 1, &device, nullptr, nullptr, &status);
   cl_command_queue queue = clCreateCommandQueueWithProperties(context, device, nullptr, &status);
   cl_command_queue other = clCreateCommandQueueWithProperties(context, device, nullptr, &status);

@@ -63,7 +63,7 @@ CudaBackend::~CudaBackend() {
   }
   loader_.reset();
   loaded_.clear();
-  sharing_.reset();
+  for (const auto& share : shares_) share->sharing.reset();
   waits_.reset();
   objects_.reset();
 }
@@ -110,15 +110,9 @@ void CudaBackend::SetServices(const Services& services) {
       [this](CUcontext context, CUresult result) { OnLaneResult(context, result); });
   device_name_ += chosen_.summary;
   std::string problem;
-  split_ = SplitSettings::FromEnvironment(kCudaSplit, services_.launch_gate != nullptr, &problem);
+  split_ = SplitSettings::FromEnvironment(kCudaSplit, services_.launch_gates != nullptr, &problem);
   if (!problem.empty()) Log("warning", problem);
-  if (services_.launch_gate != nullptr) gate_ = services_.launch_gate;
-  if (split_.refuse != 0) {
-    refusing_gate_ = std::make_unique<RefusingGate>(split_.refuse);
-    gate_ = refusing_gate_.get();
-  }
-  bounds_open_ = gate_->OpenCapNs() != 0;
-  gate_->SetDrain([this] { AwaitUnasked(); });
+  if (split_.refuse != 0) refusing_gate_ = std::make_unique<RefusingGate>(split_.refuse);
 }
 
 void CudaBackend::ExplainLookup(wire::Id id, const char* what, wire::Lookup why, bool failed_before) {

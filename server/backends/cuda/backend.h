@@ -337,7 +337,7 @@ class CudaBackend final : public cuda::Handler, public SessionBackend {
   uint64_t CopyPiece(const Place& at, uint64_t size) const {
     // More pieces would fill the driver's queue.
     constexpr uint64_t kMostPieces = 64;
-    if (gate_->Tenants() <= 1 || captures()) return UINT64_MAX;
+    if (at.context->gate->Tenants() <= 1 || captures()) return UINT64_MAX;
     const uint64_t piece = std::max(kCopyPiece, size / kMostPieces);
     (void)at.stream->ahead.Count(static_cast<int32_t>(size / piece));
     return piece;
@@ -409,7 +409,10 @@ class CudaBackend final : public cuda::Handler, public SessionBackend {
   int32_t FillAttribute(const cuda::LaunchAttribute& from, CUlaunchAttribute* to);
 
   // ------------------------------------------------------------------ sharing the device (gated.cc, footprints.cc)
-  Sharing& sharing();
+  /// Of the device; made when a context is.
+  DeviceShare& ShareOf(CUdevice device);
+  std::string DeviceKeyOf(CUdevice device) const;
+  Sharing& SharingOf(DeviceShare& share);
   CUresult RelaxCaptures();
   /// Some stream captures.
   bool captures() const { return capture_mark_.use_count() > 1; }
@@ -425,11 +428,11 @@ class CudaBackend final : public cuda::Handler, public SessionBackend {
   /// A launch that waited while alone; as Route().
   int32_t RouteAgain(const cuda::Call& call, std::unique_ptr<Turn> turn);
   /// Holds its stream and leaves it to turns; its outcome is told later.
-  void Hold(const cuda::Call& call, std::unique_ptr<Turn> turn);
+  void Hold(const cuda::Call& call, Sharing& shared, std::unique_ptr<Turn> turn);
   /// `items` of a kernel were launched between BeginOpen() and EndOpen().
   void NoteOpen(const Place& at, const std::shared_ptr<KernelFacts>& kernel, uint64_t items) {
     at.stream->launched_unasked = true;
-    if (bounds_open_ && at.stream->open.Add(kernel->open, items)) [[unlikely]]
+    if (at.context->share->bounds_open && at.stream->open.Add(kernel->open, items)) [[unlikely]]
       MarkOpen(at, kernel, items);
   }
   void MarkOpen(const Place& at, const std::shared_ptr<KernelFacts>& kernel, uint64_t items);
@@ -463,7 +466,7 @@ class CudaBackend final : public cuda::Handler, public SessionBackend {
   void Wake();
   void AwaitNews();
   /// The gate's thread: waits until what was launched without asking is over.
-  void AwaitUnasked();
+  void AwaitUnasked(DeviceShare& share);
   struct UnaskedDrain;
   void Drain(const std::shared_ptr<UnaskedDrain>& drain);
   /// The rest of it can only go on when functions of the guest have ended: it is asked for when it does. False: not so.
@@ -603,8 +606,6 @@ class CudaBackend final : public cuda::Handler, public SessionBackend {
   SplitSettings split_;
   OpenGate open_gate_;
   std::unique_ptr<RefusingGate> refusing_gate_;
-  LaunchGate* gate_ = &open_gate_;
-  bool bounds_open_ = false;  ///< The gate bounds what is launched between BeginOpen() and EndOpen().
   Deferral deferral_;
   bool deferring_ = false;        ///< deferral_ is not idle.
   bool concluded_later_ = false;  ///< The command at hand reports when its launch is over.
@@ -631,7 +632,7 @@ class CudaBackend final : public cuda::Handler, public SessionBackend {
   std::unordered_set<uint64_t> awaited_;    ///< Transfers of whose arrival the executor wants to know.
   std::vector<uint64_t> arrived_;           ///< Of these.
   std::string device_name_;
-  std::unique_ptr<Sharing> sharing_;
+  std::vector<std::unique_ptr<DeviceShare>> shares_;  ///< One for each gate in use.
 
   std::mutex loaded_mutex_;
   std::vector<std::pair<wire::Id, Module>> loaded_;  ///< By the loader's thread, guarded by loaded_mutex_.

@@ -221,6 +221,8 @@ int32_t CudaBackend::CreateContext(const cuda::Call& call, const cuda::CreateCon
   context.timers = std::make_shared<EventPool>(&driver_, context.native, CU_EVENT_BLOCKING_SYNC);
   context.legacy = std::make_shared<StreamState>();
   context.legacy->context = message.context;
+  context.share = &ShareOf(context.device);
+  context.gate = context.share->gate;
   RegisterHeap(context);
   {
     const std::lock_guard<std::mutex> lock(faults_mutex_);
@@ -252,10 +254,10 @@ void CudaBackend::EndContext(wire::Id id, Context& context,
   });
   disposals_.Drain();
   waits_->Drain(context.native);
-  if (sharing_ != nullptr) {
-    sharing_->units.Drain(context.native);
-    sharing_->strays.Forget(context.native);
-    if (EnterNative(context.native) == 0) sharing_->sliced.EndContext(context.native);
+  if (Sharing* const shared = context.share->sharing.get(); shared != nullptr) {
+    shared->units.Drain(context.native);
+    shared->strays.Forget(context.native);
+    if (EnterNative(context.native) == 0) shared->sliced.EndContext(context.native);
   }
   std::erase_if(left_streams_, [&](const LeftStream& left) { return left.context == id; });
   // What belongs to it, dependents first.

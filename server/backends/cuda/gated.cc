@@ -2,10 +2,12 @@
 // Launches while others want the device too, and the commands that wait behind them.
 #include <sched.h>
 
+#include <algorithm>
 #include <chrono>
 #include <utility>
 
 #include "server/backends/cuda/backend.h"
+#include "server/device_key.h"
 
 namespace hawser::server::cuda_backend {
 namespace {
@@ -39,17 +41,54 @@ class Progress {
 
 }  // namespace
 
-Sharing& CudaBackend::sharing() {
-  if (sharing_ == nullptr) {
+std::string CudaBackend::DeviceKeyOf(CUdevice device) const {
+  const auto ordinal = static_cast<size_t>(std::find(devices_.begin(), devices_.end(), device) - devices_.begin());
+  if (chosen_.soft) return CpuDeviceKey(ordinal);
+  const auto ask = [&](CUdevice_attribute attribute) {
+    int value = 0;
+    return driver_.cuDeviceGetAttribute(&value, attribute, device) == CUDA_SUCCESS && value > 0
+               ? static_cast<uint32_t>(value)
+               : 0;
+  };
+  const uint32_t domain = ask(CU_DEVICE_ATTRIBUTE_PCI_DOMAIN_ID), bus = ask(CU_DEVICE_ATTRIBUTE_PCI_BUS_ID),
+                 slot = ask(CU_DEVICE_ATTRIBUTE_PCI_DEVICE_ID);
+  // There is a bridge at the first place.
+  return domain + bus + slot != 0 ? PciDeviceKey(domain, bus, slot) : NvidiaDeviceKey(ordinal);
+}
+
+DeviceShare& CudaBackend::ShareOf(CUdevice device) {
+  LaunchGate* gate = &open_gate_;
+  if (refusing_gate_ != nullptr) {
+    gate = refusing_gate_.get();
+  } else if (services_.launch_gates != nullptr) {
+    gate = &services_.launch_gates->Of(DeviceKeyOf(device));
+  }
+  for (const auto& share : shares_) {
+    if (share->gate == gate) return *share;
+  }
+  DeviceShare& share = *shares_.emplace_back(std::make_unique<DeviceShare>());
+  share.gate = gate;
+  share.bounds_open = gate->OpenCapNs() != 0;
+  share.device = device;
+  gate->SetDrain([this, &share] { AwaitUnasked(share); });
+  return share;
+}
+
+Sharing& CudaBackend::SharingOf(DeviceShare& share) {
+  if (share.sharing == nullptr) {
     int processors = 1;
-    (void)driver_.cuDeviceGetAttribute(&processors, CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT, AnyDevice());
+    (void)driver_.cuDeviceGetAttribute(&processors, CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT, share.device);
     const uint64_t cores =
         split_.cores != 0 ? split_.cores : static_cast<uint64_t>(processors) * kCoresOfMultiprocessor;
-    sharing_ = std::make_unique<Sharing>(
-        &driver_, gate_, &split_, cores, services_.stats,
+    // One writer for each file; and devices differ in speed.
+    const bool first = devices_.empty() || share.device == devices_.front();
+    const std::string file =
+        split_.history.empty() || first ? split_.history : split_.history + "." + DeviceKeyOf(share.device);
+    share.sharing = std::make_unique<Sharing>(
+        &driver_, share.gate, &split_, file, cores, services_.stats,
         [this](std::string_view level, const std::string& text) { Log(level, text); }, [this] { Wake(); });
   }
-  return *sharing_;
+  return *share.sharing;
 }
 
 // --- launches
@@ -97,21 +136,22 @@ int32_t CudaBackend::Submit(const cuda::Call& call, const Place& at, wire::Id co
 }
 
 int32_t CudaBackend::Route(const cuda::Call& call, const Place& at, std::unique_ptr<Turn> turn) {
-  Sharing& shared = sharing();
+  Sharing& shared = SharingOf(*at.context->share);
+  LaunchGate& gate = *at.context->gate;
   const wire::Id context = turn->context;
   turn->since = std::chrono::steady_clock::now();
-  if (split_.size == 0 && gate_->BeginOpen()) {
+  if (split_.size == 0 && gate.BeginOpen()) {
     // As for units: what its stream waits for may be something that only the guest knows. Then one launch goes on, and
     // what is under way still counts, and still tells a drain that the device goes on.
     if (!std::exchange(turn->late, false) && IsFull(*at.stream)) {
-      gate_->EndOpen();
+      gate.EndOpen();
       turn->pause = at.stream->open.ResumeAt();
       // Long kernels are no reason to give up.
       constexpr double kMostPatienceNs = 10e9;
       const double expected = std::min(4 * at.stream->open.flying_ns(), kMostPatienceNs);
       turn->patience = std::max<std::chrono::nanoseconds>(Turns::kPatience,
                                                           std::chrono::nanoseconds(static_cast<int64_t>(expected)));
-      Hold(call, std::move(turn));
+      Hold(call, shared, std::move(turn));
       return 0;
     }
     // Somebody listens, or there was too much under way.
@@ -120,7 +160,7 @@ int32_t CudaBackend::Route(const cuda::Call& call, const Place& at, std::unique_
     } else {
       (void)shared.turns.Give(*turn, 0, /*entered=*/false);
     }
-    gate_->EndOpen();
+    gate.EndOpen();
     NoteOpen(at, turn->kernel, turn->launch.blocks());
     return Finish(call, turn->result, context);
   }
@@ -135,16 +175,16 @@ int32_t CudaBackend::Route(const cuda::Call& call, const Place& at, std::unique_
   FindUnfinished(at, &turn->before);
   if (turn->sliced == nullptr && !turn->awaits_copy && turn->before.empty() && shared.turns.idle()) {
     const uint64_t estimate = shared.sizes.Estimate(facts, turn->launch.blocks() * turn->launch.block_threads());
-    if (gate_->TryEnter(PartSizes::Asked(estimate))) {
+    if (gate.TryEnter(PartSizes::Asked(estimate))) {
       (void)shared.turns.Give(*turn, estimate, /*entered=*/true);
       return Finish(call, turn->result, context);
     }
   }
-  Hold(call, std::move(turn));
+  Hold(call, shared, std::move(turn));
   return 0;
 }
 
-void CudaBackend::Hold(const cuda::Call& call, std::unique_ptr<Turn> turn) {
+void CudaBackend::Hold(const cuda::Call& call, Sharing& shared, std::unique_ptr<Turn> turn) {
   turn->header.opcode = call.opcode;
   turn->header.flags = call.flags;
   turn->header.seq = call.seq;
@@ -156,7 +196,7 @@ void CudaBackend::Hold(const cuda::Call& call, std::unique_ptr<Turn> turn) {
   if (turn->exec) held.event = turn->exec;
   if (turn->hold == 0) turn->hold = deferral_.Hold(held, /*acts=*/true);
   deferring_ = true;
-  sharing_->turns.Add(std::move(turn));
+  shared.turns.Add(std::move(turn));
   concluded_later_ = true;
 }
 
@@ -181,7 +221,8 @@ void CudaBackend::MarkOpen(const Place& at, const std::shared_ptr<KernelFacts>& 
     (void)stream.open.Take();
     return;
   }
-  stream.open.Put(std::move(mark), std::shared_ptr<OpenSpeed>(kernel, &kernel->open), items, gate_->OpenCapNs());
+  stream.open.Put(std::move(mark), std::shared_ptr<OpenSpeed>(kernel, &kernel->open), items,
+                  at.context->gate->OpenCapNs());
 }
 
 void CudaBackend::LookOpen(StreamState& stream) {
@@ -192,7 +233,7 @@ void CudaBackend::LookOpen(StreamState& stream) {
 }
 
 void CudaBackend::LeaveOpen(const Context& context, StreamState& stream) {
-  if (!stream.launched_unasked || gate_ == nullptr) return;
+  if (!stream.launched_unasked || context.gate == &open_gate_) return;
   std::erase_if(left_streams_, [&](const LeftStream& left) {
     // Others' are asked where they are current; a drain forgets them in any case.
     return left.context == stream.context && driver_.cuEventQuery(left.end->native()) != CUDA_ERROR_NOT_READY;
@@ -324,8 +365,12 @@ void CudaBackend::Resume() {
 }
 
 void CudaBackend::ResumeTurns() {
-  if (sharing_ == nullptr || !sharing_->turns.has_over()) return;
-  for (std::unique_ptr<Turn>& turn : sharing_->turns.TakeOver()) {
+  std::vector<std::unique_ptr<Turn>> over;
+  for (const auto& share : shares_) {
+    if (share->sharing == nullptr || !share->sharing->turns.has_over()) continue;
+    for (std::unique_ptr<Turn>& turn : share->sharing->turns.TakeOver()) over.push_back(std::move(turn));
+  }
+  for (std::unique_ptr<Turn>& turn : over) {
     const wire::FrameHeader header = turn->header;
     const wire::Id context = turn->context;
     const Deferral::Ticket hold = turn->hold;
@@ -367,6 +412,8 @@ struct UnaskedPart {
 };
 
 struct CudaBackend::UnaskedDrain {
+  explicit UnaskedDrain(DeviceShare& of) : share(of) {}
+  DeviceShare& share;
   Gate over;
   Progress progress;
   std::mutex mutex;
@@ -374,9 +421,9 @@ struct CudaBackend::UnaskedDrain {
   std::vector<std::shared_ptr<UnaskedPart>> parts;
 };
 
-void CudaBackend::AwaitUnasked() {
+void CudaBackend::AwaitUnasked(DeviceShare& share) {
   constexpr std::chrono::milliseconds kLook(10), kPatience(100);
-  auto drain = std::make_shared<UnaskedDrain>();
+  auto drain = std::make_shared<UnaskedDrain>(share);
   {
     const std::lock_guard<std::mutex> lock(news_mutex_);
     if (ending_) return;
@@ -406,7 +453,7 @@ bool CudaBackend::LeaveToStrays(UnaskedDrain& drain) {
   }
   for (const std::shared_ptr<UnaskedPart>& part : left) {
     const auto waits = [this, context = part->context, stream = part->stream] { return gates_.Holds(context, stream); };
-    sharing_->strays.Add({part->context, nullptr, part->mark, waits});
+    drain.share.sharing->strays.Add({part->context, nullptr, part->mark, waits});
   }
   return true;
 }
@@ -417,21 +464,25 @@ void CudaBackend::DrainUnasked() {
     const std::lock_guard<std::mutex> lock(news_mutex_);
     drains.swap(drains_);
   }
-  if (drains.empty()) return;
-  (void)sharing();
-  for (const std::shared_ptr<UnaskedDrain>& drain : drains) Drain(drain);
+  for (const std::shared_ptr<UnaskedDrain>& drain : drains) {
+    (void)SharingOf(drain->share);  // For what is left to its strays.
+    Drain(drain);
+  }
 }
 
 void CudaBackend::Drain(const std::shared_ptr<UnaskedDrain>& drain) {
   /// Opens when the last copy is gone.
   const std::shared_ptr<void> all(nullptr, [drain](void*) { drain->over.Open(); });
   const std::lock_guard<std::mutex> lock(drain->mutex);
+  LaunchGate* const gate = drain->share.gate;
   const auto wait_for = [&](const Context& context, StreamState* stream) {
+    // What there is on other devices concerns nobody who waits for this one.
+    if (context.gate != gate) return;
     if (!std::exchange(stream->launched_unasked, false) || EnterNative(context.native) != 0) return;
     for (const auto& mark : stream->open.Take()) {
       // So that a long queue is not taken for a kernel that never ends.
       waits_->OnEvent(
-          context.native, mark->native(), mark, [this, all, drain](CUresult) { gate_->Charge(drain->progress.Step()); },
+          context.native, mark->native(), mark, [all, drain, gate](CUresult) { gate->Charge(drain->progress.Step()); },
           &stream->lane);
     }
     CUstreamCaptureStatus capture = CU_STREAM_CAPTURE_STATUS_NONE;
@@ -459,9 +510,11 @@ void CudaBackend::Drain(const std::shared_ptr<UnaskedDrain>& drain) {
     const Context* context = objects_->Table<Context>().Find(stream.state->context);
     if (context != nullptr && context->error == 0) wait_for(*context, stream.state.get());
   });
-  for (LeftStream& left : std::exchange(left_streams_, {})) {
+  std::erase_if(left_streams_, [&](LeftStream& left) {
     const Context* context = objects_->Table<Context>().Find(left.context);
-    if (context == nullptr || context->error != 0 || EnterNative(context->native) != 0) continue;
+    if (context == nullptr || context->error != 0) return true;
+    if (context->gate != gate) return false;
+    if (EnterNative(context->native) != 0) return true;
     auto part = std::make_shared<UnaskedPart>();
     part->context = context->native;
     part->stream = left.stream.raw();
@@ -469,7 +522,8 @@ void CudaBackend::Drain(const std::shared_ptr<UnaskedDrain>& drain) {
     drain->parts.push_back(part);
     waits_->OnEvent(context->native, left.end->native(), left.end,
                     [all, part](CUresult) { part->over.store(true, std::memory_order_release); });
-  }
+    return true;
+  });
   drain->listed = true;
 }
 
@@ -480,12 +534,12 @@ void CudaBackend::EndSharing() {
     for (const std::shared_ptr<UnaskedDrain>& each : drains_) each->over.Open();
     drains_.clear();
   }
-  if (gate_ == nullptr) return;
-  gate_->SetDrain(nullptr);
-  gate_->Cancel();
-  if (sharing_ != nullptr) {
-    sharing_->turns.Stop();
-    sharing_->strays.Stop();
+  for (const auto& share : shares_) {
+    share->gate->SetDrain(nullptr);
+    share->gate->Cancel();
+    if (share->sharing == nullptr) continue;
+    share->sharing->turns.Stop();
+    share->sharing->strays.Stop();
   }
 }
 

@@ -645,9 +645,9 @@ int32_t CudaBackend::LaunchGraph(const cuda::Call& call, const cuda::LaunchGraph
   const auto launch = message.upload_only != 0 ? driver_.cuGraphUpload : driver_.cuGraphLaunch;
   if (launch == nullptr) return Fail(call, kNotSupported, {}, message.context);
   if (message.upload_only != 0) return Finish(call, launch(exec->owned.get(), at.native()), message.context);
-  if (unwatched() && !at.stream->open.full() && gate_->BeginOpen()) [[likely]] {
+  if (unwatched() && !at.stream->open.full() && at.context->gate->BeginOpen()) [[likely]] {
     const CUresult result = launch(exec->owned.get(), at.native());
-    gate_->EndOpen();
+    at.context->gate->EndOpen();
     NoteOpen(at, exec->facts, 1);
     return Finish(call, result, message.context);
   }

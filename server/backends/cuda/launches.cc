@@ -21,7 +21,7 @@ int32_t CudaBackend::Launch(const cuda::Call& call, const cuda::Launch& message)
                 message.context);
   }
   services_.stats->kernels.Add(1);
-  if (unwatched() && !at.stream->open.full() && gate_->BeginOpen()) [[likely]] {
+  if (unwatched() && !at.stream->open.full() && at.context->gate->BeginOpen()) [[likely]] {
     // The driver copies the parameters before it returns; the frame stays until then.
     void* extra[] = {
         CU_LAUNCH_PARAM_BUFFER_POINTER,
@@ -30,7 +30,7 @@ int32_t CudaBackend::Launch(const cuda::Call& call, const cuda::Launch& message)
     const CUresult result = driver_.cuLaunchKernel(function->native, message.grid[0], message.grid[1], message.grid[2],
                                                    message.block[0], message.block[1], message.block[2], message.shared,
                                                    at.native(), nullptr, size == 0 ? nullptr : extra);
-    gate_->EndOpen();
+    at.context->gate->EndOpen();
     NoteOpen(at, function->facts, uint64_t{message.grid[0]} * message.grid[1] * message.grid[2]);
     return Finish(call, result, message.context);
   }
@@ -75,9 +75,9 @@ int32_t CudaBackend::LaunchWith(const cuda::Call& call, const cuda::LaunchWith& 
   launch.shared = message.shared;
   launch.parameters.assign(message.parameters.begin(), message.parameters.end());
   services_.stats->kernels.Add(1);
-  if (unwatched() && !at.stream->open.full() && gate_->BeginOpen()) {
+  if (unwatched() && !at.stream->open.full() && at.context->gate->BeginOpen()) {
     const CUresult result = launch.Run(driver_, at.native());
-    gate_->EndOpen();
+    at.context->gate->EndOpen();
     NoteOpen(at, function->facts, launch.blocks());
     return Finish(call, result, message.context);
   }

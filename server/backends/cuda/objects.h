@@ -19,6 +19,7 @@
 #include "server/backends/cuda/leaving_table.h"
 #include "server/backends/cuda/staging.h"
 #include "server/backends/cuda/waits.h"
+#include "server/worker/launch_gate.h"
 #include "server/worker/open_flight.h"
 #include "wire/id.h"
 
@@ -59,6 +60,7 @@ using OwnedGraph = Owned<CUgraph, &DriverTable::cuGraphDestroy>;
 using OwnedGraphExec = Owned<CUgraphExec, &DriverTable::cuGraphExecDestroy>;
 
 class Publication;
+struct DeviceShare;
 struct KernelFacts;
 struct ModuleCode;
 
@@ -86,6 +88,8 @@ struct Context {
   int32_t error = 0;
   CUcontext native = nullptr;
   CUdevice device = 0;
+  LaunchGate* gate = nullptr;    ///< Of the device.
+  DeviceShare* share = nullptr;  ///< The same gate's.
   bool primary = false;
   bool reported = false;  ///< The guest knows that it is broken.
   std::shared_ptr<StagingPool> staging;

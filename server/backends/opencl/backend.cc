@@ -101,11 +101,11 @@ void OpenClBackend::SetServices(const Services& services) {
   kernel_trace_ = std::make_shared<KernelTrace>(services_.stats);
   inventory_->Describe(services_.stats);
   std::string problem;
-  SplitSettings split = SplitSettings::FromEnvironment(kOpenClSplit, services_.launch_gate != nullptr, &problem);
+  SplitSettings split = SplitSettings::FromEnvironment(kOpenClSplit, services_.launch_gates != nullptr, &problem);
   if (!problem.empty()) Log("error", problem);
   splitter_.reset();
-  if (!split.splits && services_.launch_gate == nullptr) return;
-  splitter_ = std::make_unique<Splitter>(std::move(split), services_.launch_gate, *services_.stats, *completions_,
+  if (!split.splits && services_.launch_gates == nullptr) return;
+  splitter_ = std::make_unique<Splitter>(std::move(split), services_.launch_gates, *services_.stats, *completions_,
                                          *user_events_, *kernel_trace_,
                                          [this](std::string_view level, const std::string& text) { Log(level, text); });
 }

@@ -24,18 +24,18 @@ bool HasZero(const wire::ArrayView<uint64_t>& values) {
 // The time in which a launch goes to the driver unasked, because the tenant is alone.
 class OpenLaunch {
  public:
-  explicit OpenLaunch(Splitter* splitter)
-      : splitter_(splitter != nullptr && splitter->BeginOpen() ? splitter : nullptr) {}
+  OpenLaunch(const Splitter* splitter, const Queue& queue)
+      : gate_(splitter != nullptr && splitter->BeginOpen(queue) ? queue.gate : nullptr) {}
   ~OpenLaunch() {
-    if (splitter_ != nullptr) splitter_->EndOpen();
+    if (gate_ != nullptr) gate_->EndOpen();
   }
   OpenLaunch(const OpenLaunch&) = delete;
   OpenLaunch& operator=(const OpenLaunch&) = delete;
 
-  bool is_open() const { return splitter_ != nullptr; }
+  bool is_open() const { return gate_ != nullptr; }
 
  private:
-  Splitter* const splitter_;
+  LaunchGate* const gate_;
 };
 
 bool IsPatternSize(size_t size) { return size != 0 && size <= 128 && (size & (size - 1)) == 0; }
@@ -61,8 +61,8 @@ int32_t OpenClBackend::EnqueueNDRangeKernel(const opencl::Call& call, const open
   for (uint32_t d = 0; d < dimensions && d < 3; ++d) items *= global[d];
   const bool hold =
       splitter_ != nullptr && message.wait_list.empty() && splitter_->MustHold(*command.queue(), kernel->split, items);
-  const bool must_ask = splitter_ != nullptr && splitter_->MustAsk();
-  const OpenLaunch open(hold || must_ask ? nullptr : splitter_.get());
+  const bool must_ask = splitter_ != nullptr && splitter_->MustAsk(*command.queue());
+  const OpenLaunch open(hold || must_ask ? nullptr : splitter_.get(), *command.queue());
   const bool may_look_carried = dimensions == 3 && kernel->split.program != nullptr && kernel->split.program->carries;
   if (splitter_ != nullptr && (!open.is_open() || may_look_carried)) {
     bool taken = false;

@@ -108,7 +108,7 @@ int32_t OpenClBackend::CreateCommandQueueWithProperties(const opencl::Call& call
   queue.in_order = recipe.in_order();
   queue.profiling = recipe.measures();
   queue.version = device->version;
-  if (splitter_ != nullptr) splitter_->AddQueue(object.queue);
+  if (splitter_ != nullptr) splitter_->AddQueue(object.queue, device->key);
   return Keep(call, message.queue, std::move(object));
 }
 

@@ -7,6 +7,7 @@
 
 #include "server/backends/opencl/info_parameters.h"
 #include "server/backends/opencl/memory_probe.h"
+#include "server/device_key.h"
 
 namespace hawser::server::ocl {
 namespace {
@@ -125,7 +126,9 @@ void Inventory::AddPlatform(cl_platform_id platform) {
   if (clGetDeviceIDs(platform, CL_DEVICE_TYPE_ALL, 0, nullptr, &count) != CL_SUCCESS || count == 0) return;
   std::vector<cl_device_id> devices(count);
   if (clGetDeviceIDs(platform, CL_DEVICE_TYPE_ALL, count, devices.data(), nullptr) != CL_SUCCESS) return;
-  for (cl_device_id native : devices) {
+  size_t gpus = 0;
+  for (size_t i = 0; i < devices.size(); ++i) {
+    const cl_device_id native = devices[i];
     Device device;
     device.id = RootId(++roots_);
     device.device = native;
@@ -133,10 +136,31 @@ void Inventory::AddPlatform(cl_platform_id platform) {
     device.version = std::min(platform_version, ParseVersion(DeviceText(native, CL_DEVICE_VERSION)));
     device.shared_memory = WorksInPlace(platform, native);
     device.global_memory = DeviceNumber(native, CL_DEVICE_GLOBAL_MEM_SIZE);
+    device.key = KeyOf(device, i, gpus);
+    if ((DeviceNumber(native, CL_DEVICE_TYPE) & CL_DEVICE_TYPE_GPU) != 0) ++gpus;
     const wire::Id id = device.id;
     if (devices_.Insert(id, std::move(device)) != wire::Lookup::kOk) return;  // more than the table holds
     added.devices.push_back({id, InfoValues::OfDevice(native)});
   }
+}
+
+std::string Inventory::KeyOf(const Device& device, size_t index, size_t gpus) {
+  const uint64_t type = DeviceNumber(device.device, CL_DEVICE_TYPE);
+  if ((type & CL_DEVICE_TYPE_CPU) != 0) return CpuDeviceKey(cpus_++);
+  cl_device_pci_bus_info_khr pci{};
+  if (clGetDeviceInfo(device.device, CL_DEVICE_PCI_BUS_INFO_KHR, sizeof(pci), &pci, nullptr) == CL_SUCCESS) {
+    return PciDeviceKey(pci.pci_domain, pci.pci_bus, pci.pci_device);
+  }
+  // NVIDIA's own question, which older drivers answer too. The number holds the slot and the function.
+  constexpr cl_device_info kBus = 0x4008, kSlot = 0x4009, kDomain = 0x400A;
+  cl_uint bus = 0, slot = 0, domain = 0;
+  if (clGetDeviceInfo(device.device, kBus, sizeof(bus), &bus, nullptr) == CL_SUCCESS &&
+      clGetDeviceInfo(device.device, kSlot, sizeof(slot), &slot, nullptr) == CL_SUCCESS) {
+    (void)clGetDeviceInfo(device.device, kDomain, sizeof(domain), &domain, nullptr);
+    return PciDeviceKey(domain, bus, slot >> 3);
+  }
+  const bool nvidia = PlatformText(device.platform, CL_PLATFORM_NAME).find("NVIDIA") != std::string::npos;
+  return nvidia ? NvidiaDeviceKey(gpus) : OpenClDeviceKey(platforms_.size() - 1, index);
 }
 
 wire::Id Inventory::IdOf(cl_device_id device) const {
@@ -213,6 +237,7 @@ int32_t Inventory::Partition(const opencl::CreateSubDevices& message, std::vecto
     device.version = parent->version;
     device.shared_memory = parent->shared_memory;
     device.global_memory = parent->global_memory;
+    device.key = parent->key;
     if (status == CL_SUCCESS && devices_.Insert(message.names[i], std::move(device)) == wire::Lookup::kOk) {
       made->push_back(message.names[i]);
     } else {

@@ -55,6 +55,7 @@ struct Device {
   uint32_t version = 0;  ///< 10 * major + minor; which entry points may be called.
   bool shared_memory = false;
   uint64_t global_memory = 0;
+  std::string key;  ///< Which physical device it is, or is a part of: server/device_key.h.
 
   bool IsRoot() const { return !owned; }
 };
@@ -99,12 +100,15 @@ class Inventory {
   };
 
   void AddPlatform(cl_platform_id platform);
+  /// Of a root device: `index` of its platform, of which so many are GPUs before it.
+  std::string KeyOf(const Device& device, size_t index, size_t gpus);
   int32_t Partition(const opencl::CreateSubDevices& message, std::vector<wire::Id>* made);
 
   std::vector<Platform> platforms_;
   wire::ObjectTable<Device> devices_{static_cast<uint8_t>(opencl::Handle::kDevice)};
   std::vector<Handle<cl_device_id>> kept_;
   uint32_t roots_ = 0;
+  uint32_t cpus_ = 0;  ///< Of the roots.
 };
 
 }  // namespace hawser::server::ocl

@@ -12,6 +12,7 @@
 #include "server/backends/opencl/handle.h"
 #include "server/backends/opencl/native_queue.h"
 #include "server/backends/opencl/staging.h"
+#include "server/worker/launch_gate.h"
 #include "server/worker/open_flight.h"
 
 namespace hawser::server::ocl {
@@ -25,6 +26,9 @@ struct Queue {
   bool in_order = true;
   bool profiling = false;
   uint32_t version = 0;  ///< The device's, 10 * major + minor.
+  /// Of its device; null where nothing is split or gated. Set by Splitter::AddQueue(), as is the next one.
+  LaunchGate* gate = nullptr;
+  bool bounded = false;  ///< The gate bounds what is under way unasked.
 
   // The executor's.
   uint64_t number = 0;      ///< Of the newest command, counted from 1.

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // What a tenant launched while it was alone, when somebody else has come. The rest is in splitter.h.
+#include <algorithm>
 #include <chrono>
 #include <utility>
 
@@ -7,18 +8,29 @@
 
 namespace hawser::server::ocl {
 
-void Splitter::AddQueue(const std::shared_ptr<Queue>& queue) {
+LaunchGate& Splitter::GateOf(const std::string& device) {
+  LaunchGate& gate = all_gates_ != nullptr ? all_gates_->Of(device) : open_gate_;
+  if (std::find(gates_.begin(), gates_.end(), &gate) != gates_.end()) return gate;
+  gates_.push_back(&gate);
+  gate.SetDrain([this, &gate] { Drain(gate); });
+  gate.SetClosed([this] { OnClosed(); });
+  return gate;
+}
+
+void Splitter::AddQueue(const std::shared_ptr<Queue>& queue, const std::string& device) {
+  queue->gate = &GateOf(device);
+  queue->bounded = queue->gate->OpenCapNs() != 0;
   const std::lock_guard<std::mutex> lock(queues_mutex_);
   std::erase_if(queues_, [](const std::weak_ptr<Queue>& one) { return one.expired(); });
   queues_.push_back(queue);
 }
 
-void Splitter::Drain() {
+void Splitter::Drain(LaunchGate& gate) {
   std::vector<std::shared_ptr<Queue>> queues;
   {
     const std::lock_guard<std::mutex> lock(queues_mutex_);
     for (const auto& one : queues_) {
-      if (auto queue = one.lock()) queues.push_back(std::move(queue));
+      if (auto queue = one.lock(); queue != nullptr && queue->gate == &gate) queues.push_back(std::move(queue));
     }
   }
   // A marker on each queue first, so that all run while one is waited for.
@@ -44,7 +56,7 @@ void Splitter::Drain() {
       if (stopping_) return;
       (void)WaitFor(event.get());
       const auto now = std::chrono::steady_clock::now();
-      gate_->Charge(static_cast<uint64_t>(std::chrono::nanoseconds(now - before).count()));
+      gate.Charge(static_cast<uint64_t>(std::chrono::nanoseconds(now - before).count()));
       before = now;
     }
   }

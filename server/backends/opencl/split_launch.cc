@@ -94,8 +94,8 @@ bool Splitter::HoldSlowly(Queue& queue) {
 }
 
 void Splitter::Hold(SplitJob* job) {
-  if (gate_->UnitNs() != 0) return;  // Somebody has come.
   Queue& queue = *job->queue;
+  if (queue.gate->UnitNs() != 0) return;  // Somebody has come.
   job->held = true;
   if (queue.open.full() && queue.open.has_marks()) {
     job->resume = Handle<cl_event>::Share(queue.open.ResumeAt().get());
@@ -122,7 +122,7 @@ void Splitter::PutMark(Queue& queue, KernelSplit& kernel, cl_event event, uint64
   Handle<cl_event> mark = plain ? queue.native.MeasuredEnd(event) : Handle<cl_event>();
   if (!mark) mark = Handle<cl_event>::Share(event);
   queue.open.Put(std::move(mark), std::shared_ptr<OpenSpeed>(kernel.open, &kernel.open->speed), items,
-                 gate_->OpenCapNs());
+                 queue.gate->OpenCapNs());
   if (!plain && !kernel.open->speed.known() && !kernel.open->sample) {
     kernel.open->sample = Handle<cl_event>::Share(event);
     kernel.open->sample_items = items;
@@ -151,7 +151,7 @@ void Splitter::AwaitResume(const std::shared_ptr<Lane>& lane, const SplitJob& jo
   std::unique_lock<std::mutex> lock(lane->mutex);
   // When somebody has come (OnClosed()), the gate is what is waited for.
   lane->changed.wait_until(lock, Clock::now() + std::chrono::milliseconds(settings_.hold_ms),
-                           [&] { return resume->passed || gate_->UnitNs() != 0 || stopping_; });
+                           [&] { return resume->passed || lane->gate->UnitNs() != 0 || stopping_; });
 }
 
 void CL_CALLBACK Splitter::OnResume(cl_event, cl_int, void* context) {
@@ -194,7 +194,7 @@ int32_t OpenClBackend::LaunchSplit(const opencl::Call& call, const opencl::Enque
   *taken = true;
   if (hold) splitter_->Hold(job.get());
   // Alone, what is measured one by one may be long ago, or was quick.
-  if (const OpenSpeed& speed = kernel->split.open->speed; speed.known() && splitter_->gate().UnitNs() == 0) {
+  if (const OpenSpeed& speed = kernel->split.open->speed; speed.known() && queue->gate->UnitNs() == 0) {
     job->open_estimate = static_cast<uint64_t>(
         std::clamp(speed.ns_per_item() * static_cast<double>(job->first.items), 1.0, kMostEstimateNs));
   }
@@ -229,7 +229,7 @@ int32_t OpenClBackend::LaunchSplit(const opencl::Call& call, const opencl::Enque
   }
   const bool ready_now = job->plan ? idle : alone && queue->ahead != Ahead::kUnknown;
   const bool open = ready_now && queue->ahead == Ahead::kNothing && !job->held && splitter_->Trusts(*job) &&
-                    splitter_->gate().TryEnter(job->first_estimate);
+                    queue->gate->TryEnter(job->first_estimate);
   const bool has_ready = !open && !ready_now && group == nullptr;
   if (!open || job->plan) Splitter::NoteHeld(*queue);
   if (has_ready || (open && job->plan)) {
@@ -283,7 +283,7 @@ int32_t OpenClBackend::LaunchSplit(const opencl::Call& call, const opencl::Enque
     if (job->grant && !job->first_event) user_events_->Forget(job->grant.get());
     if (job->grant && job->first_event) user_events_->Set(job->grant.get(), status);
     if (job->end) user_events_->Forget(job->end.get());
-    if (open) splitter_->gate().Leave(job->first_estimate, 0);
+    if (open) queue->gate->Leave(job->first_estimate, 0);
     return command.Fail();
   }
 
@@ -311,8 +311,7 @@ int32_t OpenClBackend::LaunchSplit(const opencl::Call& call, const opencl::Enque
   if (end != nullptr) completions_->Arm(end);
   if (start != nullptr) completions_->Arm(start);
   if (!open && !has_ready && (group == nullptr || !group->Add(job))) {
-    splitter_->gate().Announce(
-        job->first_estimate);  // Waking the scheduler and waking the lane take their time together.
+    queue->gate->Announce(job->first_estimate);  // Waking the scheduler and waking the lane take their time together.
     splitter_->Start(job);
   }
   return CL_SUCCESS;

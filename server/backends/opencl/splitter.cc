@@ -76,26 +76,25 @@ uint64_t TimeOf(cl_event event) {
   return end > start ? end - start : 0;
 }
 
-Splitter::Splitter(SplitSettings settings, LaunchGate* gate, SessionStatsPage& stats, Completions& completions,
+Splitter::Splitter(SplitSettings settings, LaunchGates* gates, SessionStatsPage& stats, Completions& completions,
                    UserEvents& user_events, KernelTrace& trace, Log log)
     : settings_(std::move(settings)),
-      gate_(gate != nullptr ? gate : &open_gate_),
-      bounded_(gate_->OpenCapNs() != 0),
+      all_gates_(gates),
       findings_(stats.findings),
       completions_(completions),
       user_events_(user_events),
       trace_(trace),
       log_(std::move(log)),
       alarms_(kOpenClSplit.variable, log_, &stats.split_alarms) {
-  gate_->SetDrain([this] { Drain(); });
-  gate_->SetClosed([this] { OnClosed(); });
   if (settings_.history.empty()) return;
   if (const wire::Status status = history_.Load(settings_.history); !status.ok()) log_("warn", status.text());
 }
 
 Splitter::~Splitter() {
-  gate_->SetClosed(nullptr);
-  gate_->SetDrain(nullptr);
+  for (LaunchGate* gate : gates_) {
+    gate->SetClosed(nullptr);
+    gate->SetDrain(nullptr);
+  }
   for (auto& [device, lane] : lanes_) {
     {
       const std::lock_guard<std::mutex> lock(lane->mutex);
@@ -131,14 +130,15 @@ uint64_t Splitter::Estimate(const std::optional<KernelKey>& key, uint64_t items)
   return (key ? history_.Estimate(*key, items) : std::nullopt).value_or(kUnknownNs);
 }
 
-uint64_t Splitter::PartItems(const std::optional<KernelKey>& key, cl_device_id device) {
+uint64_t Splitter::PartItems(const SplitJob& job) {
   if (settings_.size != 0) return settings_.size;
-  const uint64_t unit = gate_->UnitNs();
+  const LaunchGate& gate = *job.queue->gate;
+  const uint64_t unit = gate.UnitNs();
   if (unit == 0) return 0;
   if (unit == LaunchGate::kWhole) return UINT64_MAX;
-  const double rate = key ? history_.Rate(*key) : 0;
+  const double rate = job.key ? history_.Rate(*job.key) : 0;
   if (rate > 0) return static_cast<uint64_t>(std::clamp(static_cast<double>(unit) * rate, 1.0, 1e18));
-  return std::max<uint64_t>(1, scheduler::FirstGroup(Cores(device), settings_.beta, gate_->Tenants()));
+  return std::max<uint64_t>(1, scheduler::FirstGroup(Cores(job.device), settings_.beta, gate.Tenants()));
 }
 
 const KernelKey& Splitter::KeyOf(KernelSplit* split, cl_device_id device) {
@@ -177,7 +177,7 @@ bool Splitter::Local(const KernelTraits& traits, cl_kernel kernel, cl_device_id 
 std::shared_ptr<SplitJob> Splitter::Prepare(cl_kernel native, KernelSplit* split, const std::shared_ptr<Queue>& queue,
                                             const LaunchShape& guest_shape) {
   // Without fixed sizes this is asked only when the gate was found not to be open.
-  const bool contended = settings_.size == 0 || gate_->UnitNs() != 0;
+  const bool contended = settings_.size == 0 || queue->gate->UnitNs() != 0;
   auto job = std::make_shared<SplitJob>();
   job->owner = this;
   job->queue = queue;
@@ -213,7 +213,7 @@ std::shared_ptr<SplitJob> Splitter::Prepare(cl_kernel native, KernelSplit* split
 
   LaunchShape shape = guest_shape;
   const uint64_t fewest = whole->total() / kMostParts;
-  const uint64_t items = std::max(PartItems(job->key, job->device), fewest);
+  const uint64_t items = std::max(PartItems(*job), fewest);
   if (items == 0 || items >= whole->total()) return as_it_is();
   if (shape.local[0] == 0 && !Local(*traits, native, job->device, &shape)) return as_it_is();
   // Smaller work-groups at the end: whether the device takes them is seen in the last part only, too late.
@@ -304,7 +304,7 @@ void Splitter::Release(ReadyGroup& group, int32_t status) {
     group.status = status;
     jobs.swap(group.jobs);
     // Alone the gate is open: no lane needs to be woken.
-    if (status == CL_SUCCESS && gate_->UnitNs() == 0) {
+    if (status == CL_SUCCESS && !jobs.empty() && jobs.front()->queue->gate->UnitNs() == 0) {
       while (passed < jobs.size() && PassNow(*jobs[passed])) ++passed;
     }
     for (size_t i = passed; i < jobs.size(); ++i) {
@@ -322,7 +322,7 @@ void Splitter::Release(ReadyGroup& group, int32_t status) {
 bool Splitter::PassNow(SplitJob& job) {
   if (job.plan || !job.grant) return false;
   job.first_estimate = EstimateHeld(job);
-  if (!gate_->TryEnter(job.first_estimate)) return false;
+  if (!job.queue->gate->TryEnter(job.first_estimate)) return false;
   job.passed.store(true, std::memory_order_release);
   return true;
 }
@@ -330,8 +330,9 @@ bool Splitter::PassNow(SplitJob& job) {
 uint64_t Splitter::EstimateHeld(const SplitJob& job) {
   // Of what is not known two are under way at a time.
   const bool known = job.key && history_.Rate(*job.key) > 0;
-  if (!known && bounded_ && job.open_estimate == 0) return gate_->OpenCapNs() / 2;
-  return std::max(known || !bounded_ ? Estimate(job.key, job.first.items) : 0, job.open_estimate);
+  const bool bounded = job.queue->bounded;
+  if (!known && bounded && job.open_estimate == 0) return job.queue->gate->OpenCapNs() / 2;
+  return std::max(known || !bounded ? Estimate(job.key, job.first.items) : 0, job.open_estimate);
 }
 
 bool Splitter::OnEnd(Completion& completion, int32_t status) {
@@ -362,6 +363,7 @@ void Splitter::Push(std::shared_ptr<SplitJob> job) {
     std::shared_ptr<Lane>& place = lanes_[job->device];
     if (place == nullptr) {
       place = std::make_shared<Lane>();
+      place->gate = job->queue->gate;
       // Joined before the splitter ends; whoever holds the lane beyond that uses only its mutex.
       place->thread = std::thread([this, made = place] { Run(made); });
     }
@@ -381,7 +383,7 @@ void Splitter::Leave(const SplitJob& job, cl_event event, uint64_t items, uint64
   } else if (job.key) {
     history_.Learn(*job.key, items, time);
   }
-  gate_->Leave(estimate, time);
+  job.queue->gate->Leave(estimate, time);
 }
 
 void Splitter::Watch(Lane& lane, SplitJob& job, cl_event event, uint64_t items, uint64_t estimate, bool entered) {
@@ -421,9 +423,9 @@ void CL_CALLBACK Splitter::OnPartEnd(cl_event event, cl_int status, void* contex
   if (!part.entered) {
     part.job->owed += time;
   } else if (part.left_early) {
-    splitter.gate_->LeaveLate(part.estimate, time);
+    lane.gate->LeaveLate(part.estimate, time);
   } else {
-    splitter.gate_->Leave(part.estimate, time);
+    lane.gate->Leave(part.estimate, time);
   }
   part.status = status < 0 ? status : CL_SUCCESS;
   part.ended_at = Clock::now();
@@ -432,15 +434,15 @@ void CL_CALLBACK Splitter::OnPartEnd(cl_event event, cl_int status, void* contex
 }
 
 bool Splitter::AwaitLeft(Lane& lane, UnderWay& part) {
-  const std::chrono::nanoseconds early(EarlyRestNs(gate_->EarlyNs(), part.estimate));
+  const std::chrono::nanoseconds early(EarlyRestNs(lane.gate->EarlyNs(), part.estimate));
   std::unique_lock<std::mutex> lock(lane.mutex);
   const auto over = [&part] { return part.ended || part.left_early; };
   if (early.count() == 0) {
     lane.changed.wait(lock, over);
   } else if (!lane.changed.wait_until(lock, part.ends_about - early, over)) {
-    if (gate_->Ends()) {
+    if (lane.gate->Ends()) {
       part.left_early = true;
-      gate_->LeaveEarly(part.estimate);
+      lane.gate->LeaveEarly(part.estimate);
     } else {
       lane.changed.wait(lock, over);
     }
@@ -467,12 +469,12 @@ void Splitter::AwaitFirst(Lane& lane, SplitJob* job, int32_t* status) {
 
 bool Splitter::Enter(Lane& lane, SplitJob& job, uint64_t estimate, int32_t* status) {
   if (stopping_) return false;
-  if (gate_->TryEnter(estimate)) return true;
+  if (lane.gate->TryEnter(estimate)) return true;
   // What is under way is left before this waits: the grant may depend on that. That more will come is said before.
-  gate_->Announce(estimate);
+  lane.gate->Announce(estimate);
   while (lane.parts.size() > 1) AwaitFirst(lane, &job, status);
   if (!lane.parts.empty() && AwaitLeft(lane, *lane.parts.front())) AwaitFirst(lane, &job, status);
-  return *status == CL_SUCCESS && !stopping_ && gate_->Enter(estimate);
+  return *status == CL_SUCCESS && !stopping_ && lane.gate->Enter(estimate);
 }
 
 void Splitter::Run(const std::shared_ptr<Lane>& shared) {
@@ -534,7 +536,7 @@ void Splitter::RunJob(const std::shared_ptr<Lane>& shared, SplitJob& job) {
   const bool is_first = !lane.parts.empty() && lane.parts.back()->job == &job;
   const bool is_stuck = is_first && !Trusts(job) && IsStuck(lane, *lane.parts.back(), job);
   while (!job.plan->done() && status == CL_SUCCESS) {
-    uint64_t items = PartItems(job.key, job.device);
+    uint64_t items = PartItems(job);
     if (items == 0 || alarms_.IsRaised(*job.key)) items = job.plan->remaining();  // Alone by now; or never again.
     items = std::max(items, job.plan->total() / kMostParts);
     const uint64_t estimate = Estimate(job.key, job.plan->NextItems(items));
@@ -548,7 +550,7 @@ void Splitter::RunJob(const std::shared_ptr<Lane>& shared, SplitJob& job) {
     cl_event event = nullptr;
     status = EnqueuePart(job, part, job.kernel.get(), job.queue->parts.get(), 0, nullptr, &event);
     if (status != CL_SUCCESS) {
-      if (!is_stuck) gate_->Leave(estimate, 0);
+      if (!is_stuck) lane.gate->Leave(estimate, 0);
       what = "a part";
       break;
     }
@@ -593,7 +595,7 @@ void Splitter::SaveHistory() {
 
 bool Splitter::Stop(std::chrono::steady_clock::time_point deadline) {
   stopping_ = true;
-  gate_->Cancel();
+  for (LaunchGate* gate : gates_) gate->Cancel();
   bool idle = true;
   std::vector<Lane*> lanes;
   {

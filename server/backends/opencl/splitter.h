@@ -159,15 +159,14 @@ class Splitter {
  public:
   using Log = std::function<void(std::string_view level, const std::string& text)>;
 
-  /// `gate` may be null: open. All borrowed; what is found out here goes to the findings of `stats`.
-  Splitter(SplitSettings settings, LaunchGate* gate, SessionStatsPage& stats, Completions& completions,
+  /// `gates` may be null: open. All borrowed; what is found out here goes to the findings of `stats`.
+  Splitter(SplitSettings settings, LaunchGates* gates, SessionStatsPage& stats, Completions& completions,
            UserEvents& user_events, KernelTrace& trace, Log log);
   /// After Stop() has given true.
   ~Splitter();
   Splitter(const Splitter&) = delete;
   Splitter& operator=(const Splitter&) = delete;
 
-  LaunchGate& gate() { return *gate_; }
   /// Launches are split when they should be, so programs are prepared for that; otherwise they are gated only.
   bool splits() const { return settings_.splits; }
 
@@ -176,20 +175,19 @@ class Splitter {
   bool CanCarry(cl_context context, cl_device_id device);
 
   // ---------------------------------------------------------------- the executor's
-  /// A queue of the guest's.
-  void AddQueue(const std::shared_ptr<Queue>& queue);
-  /// As LaunchGate's: true: the launch needs nothing but EndOpen() behind it.
-  bool BeginOpen() { return settings_.size == 0 && gate_->BeginOpen(); }
-  void EndOpen() { gate_->EndOpen(); }
+  /// A queue of the guest's, on the device with this key.
+  void AddQueue(const std::shared_ptr<Queue>& queue, const std::string& device);
+  /// As LaunchGate's: true: the launch needs nothing but the gate's EndOpen() behind it.
+  bool BeginOpen(const Queue& queue) const { return settings_.size == 0 && queue.gate->BeginOpen(); }
   /// Whether launches must ask although they could begin openly: some event is not set that is set by hand, by the
   /// guest, with its data, or by a lane. What is launched openly waits for the device and nothing else: so a drain
   /// knows that it ends, and nothing of it runs when nobody counts it.
-  bool MustAsk() const { return bounded_ && user_events_.AnyUnset(); }
+  bool MustAsk(const Queue& queue) const { return queue.bounded && user_events_.AnyUnset(); }
   /// What is enqueued next may wait for more than the device, like all behind it until a launch is open again.
   static void CloseOpen(Queue& queue);
   /// A launch between BeginOpen() and EndOpen().
   void NoteOpen(Queue& queue, KernelSplit& kernel, cl_event event, uint64_t items) {
-    if (!bounded_) return;
+    if (!queue.bounded) return;
     if (queue.open_closed) [[unlikely]]
       ReopenOpen(queue);
     if (!queue.in_order) {
@@ -207,7 +205,7 @@ class Splitter {
   /// The same while what had to ask before has not passed the gate: what is launched openly behind that would run when
   /// nobody counts it. Once all of it has passed, launches are open again, although the queue has never been empty.
   bool MustHold(Queue& queue, KernelSplit& kernel, uint64_t items) {
-    if (!bounded_ || (!queue.held && !queue.open.full())) [[likely]]
+    if (!queue.bounded || (!queue.held && !queue.open.full())) [[likely]]
       return false;
     const OpenSpeed& speed = kernel.open->speed;
     if (!speed.known()) LearnOpen(queue, kernel);
@@ -257,6 +255,7 @@ class Splitter {
   /// In the order in which they passed the gate.
   using Parts = std::deque<std::unique_ptr<UnderWay>>;
   struct Lane {
+    LaunchGate* gate = nullptr;  ///< Of the device.
     std::mutex mutex;
     std::condition_variable changed;
     std::deque<std::shared_ptr<SplitJob>> jobs;
@@ -340,10 +339,12 @@ class Splitter {
   static void LetGo(const SplitJob& job) { job.queue->in_lane.fetch_sub(1, std::memory_order_release); }
   static void KeepOpen(Queue& queue, cl_event event);
   void SaveHistory();
-  /// Waits until what was launched on the guest's queues has ended. The gate's thread.
-  void Drain();
+  /// The gate to a device; knows from then on whom to drain.
+  LaunchGate& GateOf(const std::string& device);
+  /// Waits until what was launched on the guest's queues behind this gate has ended. The gate's thread.
+  void Drain(LaunchGate& gate);
   /// Work-items of the next part; 0: all that is left.
-  uint64_t PartItems(const std::optional<scheduler::KernelKey>& key, cl_device_id device);
+  uint64_t PartItems(const SplitJob& job);
   uint64_t Estimate(const std::optional<scheduler::KernelKey>& key, uint64_t items);
   /// Learns from a command that is complete and leaves the gate.
   void Leave(const SplitJob& job, cl_event event, uint64_t items, uint64_t estimate, bool good);
@@ -355,8 +356,7 @@ class Splitter {
 
   const SplitSettings settings_;
   OpenGate open_gate_;
-  LaunchGate* const gate_;
-  const bool bounded_;  ///< The gate bounds what is under way unasked.
+  LaunchGates* const all_gates_;  ///< Null: open_gate_.
   DeviceFindings& findings_;
   Completions& completions_;
   UserEvents& user_events_;
@@ -373,6 +373,7 @@ class Splitter {
 
   std::mutex queues_mutex_;  ///< A leaf.
   std::vector<std::weak_ptr<Queue>> queues_;
+  std::vector<LaunchGate*> gates_;  ///< In use. The executor's.
 
   std::mutex devices_mutex_;  ///< A leaf, except for the probe.
   std::map<cl_device_id, bool> can_carry_;

@@ -41,7 +41,7 @@ void Splitter::Pay(Lane& lane, SplitJob& job) {
     const std::lock_guard<std::mutex> lock(lane.mutex);
     std::swap(owed, job.owed);
   }
-  if (owed != 0 && !stopping_ && gate_->Enter(owed)) gate_->Leave(owed, owed);
+  if (owed != 0 && !stopping_ && lane.gate->Enter(owed)) lane.gate->Leave(owed, owed);
 }
 
 }  // namespace hawser::server::ocl

@@ -11,6 +11,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <type_traits>
 #include <utility>
@@ -179,7 +180,8 @@ class Session {
     std::string cache;
     std::string tenant = "alice";
     size_t heap = 1u << 20;
-    LaunchGate* gate = nullptr;
+    LaunchGate* gate = nullptr;    ///< Of all devices.
+    LaunchGates* gates = nullptr;  ///< Or this.
     CudaMemory memory_from = CudaMemory::kAuto;
     FakeVmm* vmm = nullptr;  ///< Null: the driver has none.
     int heap_file = -1;      ///< Said to be the heap's.
@@ -204,7 +206,8 @@ class Session {
     services.heap = {heap_.data(), heap_.size(), options.heap_file};
     services.limits = options.limits;
     services.log = [this](std::string_view, const std::string& text) { log += text + "\n"; };
-    services.launch_gate = options.gate;
+    if (options.gate != nullptr) gates_.emplace(*options.gate);
+    services.launch_gates = gates_ ? &*gates_ : options.gates;
     SessionBackend::Later later;
     later.wake = [] {};
     later.report = [this](const wire::FrameHeader& header, const SessionBackend::Outcome& outcome, const std::string&) {
@@ -367,6 +370,7 @@ class Session {
   }
 
   std::vector<std::byte> heap_;
+  std::optional<OneLaunchGate> gates_;
   uint64_t seq_ = 0;
   uint32_t next_index_ = 0;
   SessionBackend::Outcome last_;

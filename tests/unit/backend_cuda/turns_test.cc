@@ -168,7 +168,7 @@ class TurnsTest : public testing::Test {
         /*in_fatbin=*/false);
     kernel_->code = code;
     sharing_ = std::make_unique<Sharing>(
-        &table_, &gate_, &settings_, 128, &stats_,
+        &table_, &gate_, &settings_, "", 128, &stats_,
         [this](std::string_view level, const std::string& text) {
           const std::lock_guard<std::mutex> lock(log_mutex_);
           log_ += std::string(level) + " " + text + "\n";

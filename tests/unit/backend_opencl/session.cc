@@ -229,7 +229,8 @@ Session::Session(const SessionOptions& options) {
   stats_ = std::move(*stats);
   stats_.page()->device_memory_limit.store(options.limits.device_memory);
   services.stats = stats_.page();
-  services.launch_gate = options.gate;
+  if (options.gate != nullptr) gates_.emplace(*options.gate);
+  services.launch_gates = gates_ ? &*gates_ : nullptr;
   services.drain_kernel_output = [this] { drains_.fetch_add(1); };
   services.enable_kernel_output = [this] { output_enabled_.fetch_add(1); };
   services.log = [this](std::string_view level, const std::string& text) {

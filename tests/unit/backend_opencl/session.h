@@ -23,6 +23,7 @@
 #include "proto/opencl/dispatch.h"
 #include "server/backends/opencl/cl.h"
 #include "server/worker/backend.h"
+#include "server/worker/launch_gate.h"
 
 namespace hawser::server::ocl {
 
@@ -297,6 +298,7 @@ class Session {
   std::mutex log_mutex_;
   std::vector<std::string> log_;
   SessionStats stats_;
+  std::optional<OneLaunchGate> gates_;
   std::unique_ptr<Backend> backend_;
   uint64_t seq_ = 0;
   uint32_t index_ = 0;

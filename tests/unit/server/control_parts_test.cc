@@ -136,14 +136,15 @@ TEST(TenantLedgerTest, AWantedLatencyIsKeptBesideOtherChanges) {
 TEST(TenantLedgerTest, AddsUpWhatWasUsed) {
   TenantLedger ledger;
   EXPECT_FALSE(ledger.Knows("lab"));
-  ledger.Add("lab", {1, 2, 3, std::nullopt, 4, 5});
-  EXPECT_FALSE(ledger.Used("lab").device_ns);
-  ledger.Add("lab", {10, 20, 30, 40, 50, 60});
+  ledger.Add("lab", {1, 2, 3, {}, 4, 5});
+  EXPECT_TRUE(ledger.Used("lab").device_ns.empty());
+  ledger.Add("lab", {10, 20, 30, {{"cpu", 30}}, 50, 60});
+  ledger.Add("lab", {0, 0, 0, {{"cpu", 10}, {"pci:0000:01:00", 5}}, 0, 0});
   const TenantLedger::Totals used = ledger.Used("lab");
   EXPECT_EQ(used.commands, 11u);
   EXPECT_EQ(used.bytes_up, 22u);
   EXPECT_EQ(used.bytes_down, 33u);
-  EXPECT_EQ(used.device_ns, 40u);
+  EXPECT_EQ(used.device_ns, (std::map<std::string, uint64_t>{{"cpu", 40}, {"pci:0000:01:00", 5}}));
   EXPECT_EQ(used.copied_in, 54u);
   EXPECT_EQ(used.copied_out, 65u);
   EXPECT_EQ(ledger.Used("other").commands, 0u);
@@ -255,6 +256,15 @@ TEST(ConvertTest, TextIsMadeFitForProtobufAndTerminals) {
   EXPECT_EQ(CleanText("cut \xe2\x82"), "cut ??");
 }
 
+// Workers name devices, and a guest may have had its worker lie.
+TEST(TenantLedgerTest, KeepsABoundedNumberOfDevices) {
+  TenantLedger ledger;
+  for (int i = 0; i < 1000; ++i) ledger.Add("lab", {0, 0, 0, {{"cpu:" + std::to_string(i), 1}}, 0, 0});
+  const TenantLedger::Totals used = ledger.Used("lab");
+  EXPECT_EQ(used.device_ns.size(), TenantLedger::kMostDevices + 1);
+  EXPECT_EQ(used.device_ns.at(TenantLedger::kOtherDevices), 1000u - TenantLedger::kMostDevices);
+}
+
 TEST(ConvertTest, DeviceTimeIsAbsentWhenNobodyMeasuresIt) {
   admin::SessionState state;
   state.id = 3;
@@ -271,6 +281,15 @@ TEST(ConvertTest, DeviceTimeIsAbsentWhenNobodyMeasuresIt) {
   EXPECT_EQ(message.gpu_ns(), 1u);
   EXPECT_EQ(message.pending_ns(), 2u);
   EXPECT_EQ(message.inflight_ns(), 3u);
+  EXPECT_EQ(message.device_times_size(), 0);
+  state.device_times["pci:0000:65:00"] = {1, 2, 3};
+  message.Clear();
+  ToMessage(state, &message);
+  ASSERT_EQ(message.device_times_size(), 1);
+  EXPECT_EQ(message.device_times(0).device(), "pci:0000:65:00");
+  EXPECT_EQ(message.device_times(0).gpu_ns(), 1u);
+  EXPECT_EQ(message.device_times(0).pending_ns(), 2u);
+  EXPECT_EQ(message.device_times(0).inflight_ns(), 3u);
 }
 
 TEST(ConvertTest, WhatASessionDidIsCountedUnderItsName) {

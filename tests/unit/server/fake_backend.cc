@@ -121,7 +121,8 @@ int32_t FakeCalls::Run(const opencl::Call&, const opencl::Flush& message) {
       state_->services.log("warning", "a line for the log");
       break;
     case Prank::kUseDevice: {
-      LaunchGate* const gate = state_->services.launch_gate;
+      LaunchGates* const gates = state_->services.launch_gates;
+      LaunchGate* const gate = gates != nullptr ? &gates->Of("cpu") : nullptr;
       if (gate != nullptr && gate->Enter(1000)) gate->Leave(1000, 1000);
       break;
     }

@@ -74,8 +74,8 @@ class FakeBackend final : public opencl::ForwardingHandler<FakeCalls, Backend> {
   explicit FakeBackend(std::shared_ptr<FakeState> state = std::make_shared<FakeState>())
       : ForwardingHandler(FakeCalls(state)), state_(std::move(state)) {}
   ~FakeBackend() override {
-    if (state_->lets_go_of_gate && state_->services.launch_gate != nullptr)
-      state_->services.launch_gate->SetDrain(nullptr);
+    if (state_->lets_go_of_gate && state_->services.launch_gates != nullptr)
+      state_->services.launch_gates->Of("cpu").SetDrain(nullptr);
   }
 
   Failure TakeFailure() override { return std::exchange(state_->failure, Failure()); }

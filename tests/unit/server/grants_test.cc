@@ -13,8 +13,7 @@
 #include <thread>
 #include <vector>
 
-#include "server/grants/grant_scheduler.h"
-#include "server/worker/grant_gate.h"
+#include "tests/unit/server/scheduled_worker.h"
 
 namespace hawser::server {
 namespace {
@@ -30,8 +29,8 @@ Value Take(wire::Result<Value> result) {
 TEST(GrantShareTest, BothSidesSeeOnePage) {
   GrantShare ours = Take(GrantShare::Create());
   GrantShare theirs = Take(GrantShare::Attach(ours.fd()));
-  ours.page()->page.word = 77;
-  EXPECT_EQ(theirs.page()->page.word, 77u);
+  ours.slot(0).page.word = 77;
+  EXPECT_EQ(theirs.slot(0).page.word, 77u);
   EXPECT_EQ(::ftruncate(ours.fd(), 1), -1);  // A worker cannot cut it off under hawserd.
 }
 
@@ -54,10 +53,16 @@ TEST(FutexBellTest, ARingAfterTheTicketEndsTheWait) {
   EXPECT_EQ(words.waiters, 0u);
 }
 
+Fd Added(Doorbells& bells, uint64_t worker) {
+  Fd bell = Take(Doorbells::Make());
+  EXPECT_TRUE(bells.Add(worker, bell.get()).ok());
+  return bell;
+}
+
 TEST(DoorbellsTest, HearsEveryWorkerAndItself) {
   Doorbells bells;
   ASSERT_TRUE(bells.Open().ok());
-  EventBell first(Take(bells.Add(1))), second(Take(bells.Add(2)));
+  EventBell first(Added(bells, 1)), second(Added(bells, 2));
   for (int i = 0; i < 3; ++i) {
     for (scheduler::Bell* bell : {static_cast<scheduler::Bell*>(&first), static_cast<scheduler::Bell*>(&second),
                                   static_cast<scheduler::Bell*>(&bells)}) {
@@ -75,7 +80,7 @@ TEST(DoorbellsTest, HearsEveryWorkerAndItself) {
 TEST(DoorbellsTest, WhoRingsWithoutEndIsListenedToNowAndThen) {
   Doorbells bells;
   ASSERT_TRUE(bells.Open().ok());
-  EventBell loud(Take(bells.Add(1))), quiet(Take(bells.Add(2)));
+  EventBell loud(Added(bells, 1)), quiet(Added(bells, 2));
   const auto begin = std::chrono::steady_clock::now();
   for (int i = 0; i < 100'000; ++i) {
     loud.Ring();
@@ -94,15 +99,20 @@ TEST(DoorbellsTest, WhoRingsWithoutEndIsListenedToNowAndThen) {
   bells.Remove(2);
 }
 
-/// A worker: the descriptors as a process would get them, behind its gate.
-std::unique_ptr<GrantGate> Work(GrantScheduler& scheduler, uint64_t session, const std::string& tenant) {
-  GrantDescriptors descriptors = Take(scheduler.Prepare(session));
-  GrantShare share = Take(GrantShare::Attach(descriptors.page.get()));
-  scheduler.SessionStarted(session, tenant);
-  return std::make_unique<GrantGate>(std::move(share), std::move(descriptors.bell));
+/// A worker that uses one device, as its gate to that.
+struct Worked {
+  std::unique_ptr<ScheduledWorker> worker;
+  LaunchGate* gate;
+  LaunchGate* operator->() const { return gate; }
+  LaunchGate& operator*() const { return *gate; }
+};
+Worked Work(DeviceSchedulers& scheduler, uint64_t session, const std::string& tenant) {
+  auto worker = std::make_unique<ScheduledWorker>(scheduler, session, tenant);
+  LaunchGate* const gate = &worker->Of("cpu");
+  return {std::move(worker), gate};
 }
 
-std::vector<SchedulerNotice> AwaitNotices(GrantScheduler& scheduler, SchedulerNotice::Kind kind) {
+std::vector<SchedulerNotice> AwaitNotices(DeviceSchedulers& scheduler, SchedulerNotice::Kind kind) {
   for (;;) {
     pollfd poll{scheduler.notices_fd(), POLLIN, 0};
     ::poll(&poll, 1, -1);
@@ -113,13 +123,13 @@ std::vector<SchedulerNotice> AwaitNotices(GrantScheduler& scheduler, SchedulerNo
 }
 
 TEST(GrantSchedulerTest, TenantsTakeTurns) {
-  auto scheduler = Take(GrantScheduler::Start({}));
+  auto scheduler = Take(DeviceSchedulers::Start({}));
   scheduler->SetShare("a", {.weight = 100});
   scheduler->SetShare("b", {.weight = 300});
   auto a = Work(*scheduler, 1, "a"), b = Work(*scheduler, 2, "b");
   EXPECT_EQ(a->Tenants(), 1u);  // Nobody has had work.
   std::atomic<int> on_device{0}, overlaps{0};
-  const auto run = [&](GrantGate& gate, int index) {
+  const auto run = [&](LaunchGate& gate, int index) {
     constexpr uint64_t kUnit = 400'000;
     for (int i = 0; i < 200; ++i) {
       // Alone in between, also as a unit.
@@ -137,15 +147,15 @@ TEST(GrantSchedulerTest, TenantsTakeTurns) {
   EXPECT_EQ(overlaps, 0);
   EXPECT_TRUE(scheduler->System());
   EXPECT_FALSE(NoScheduler().System());
-  EXPECT_EQ(scheduler->SessionUse(1)->used_ns, 200u * 400'000);
-  EXPECT_EQ(scheduler->SessionUse(2)->used_ns, 200u * 400'000);
-  EXPECT_FALSE(scheduler->SessionUse(3));
+  EXPECT_EQ(scheduler->SessionUse(1).at(0).used_ns, 200u * 400'000);
+  EXPECT_EQ(scheduler->SessionUse(2).at(0).used_ns, 200u * 400'000);
+  EXPECT_TRUE(scheduler->SessionUse(3).empty());
   scheduler->SessionEnded(1);
   scheduler->SessionEnded(2);
 }
 
 TEST(GrantSchedulerTest, WhoeverIsAloneIsDrainedForTheNext) {
-  auto scheduler = Take(GrantScheduler::Start({.alone_after_ms = 0}));
+  auto scheduler = Take(DeviceSchedulers::Start({.alone_after_ms = 0}));
   auto a = Work(*scheduler, 1, "a"), b = Work(*scheduler, 2, "b");
   std::atomic<bool> drained{false};
   a->SetDrain([&] { drained = true; });
@@ -164,7 +174,7 @@ TEST(GrantSchedulerTest, WhoeverIsAloneIsDrainedForTheNext) {
 }
 
 TEST(GrantSchedulerTest, ARunawayIsNamed) {
-  auto scheduler = Take(GrantScheduler::Start({.max_unit_ms = 20}));
+  auto scheduler = Take(DeviceSchedulers::Start({.max_unit_ms = 20}));
   auto runaway = Work(*scheduler, 1, "a"), harmless = Work(*scheduler, 2, "a"), waiting = Work(*scheduler, 3, "b");
   ASSERT_TRUE(runaway->Enter(100));  // And never leaves.
   std::thread waits([&] {
@@ -183,7 +193,7 @@ TEST(GrantSchedulerTest, ARunawayIsNamed) {
 
 // Whoever was to end at once, and not whoever got the device after it.
 TEST(GrantSchedulerTest, ARunawayThatLeftEarlyIsNamed) {
-  auto scheduler = Take(GrantScheduler::Start({.max_unit_ms = 20}));
+  auto scheduler = Take(DeviceSchedulers::Start({.max_unit_ms = 20}));
   auto runaway = Work(*scheduler, 1, "a"), victim = Work(*scheduler, 2, "b"), waiting = Work(*scheduler, 3, "c");
   constexpr uint64_t kSlice = 1'000'000'000;
   EXPECT_EQ(runaway->EarlyNs(), 250'000u);
@@ -209,7 +219,7 @@ TEST(GrantSchedulerTest, ARunawayThatLeftEarlyIsNamed) {
 }
 
 TEST(GrantSchedulerTest, GrantsAreToldWhileTheyAreRecorded) {
-  auto scheduler = Take(GrantScheduler::Start({}));
+  auto scheduler = Take(DeviceSchedulers::Start({}));
   auto a = Work(*scheduler, 7, "a");
   EXPECT_TRUE(scheduler->TakeGrants().grants.empty());
   ASSERT_TRUE(a->Enter(100));  // Alone: that goes on.
@@ -240,7 +250,7 @@ TEST(GrantSchedulerTest, GrantsAreToldWhileTheyAreRecorded) {
 }
 
 TEST(GrantSchedulerTest, PoliciesChangeWhileItRuns) {
-  auto scheduler = Take(GrantScheduler::Start({}));
+  auto scheduler = Take(DeviceSchedulers::Start({}));
   EXPECT_EQ(scheduler->Policy(), "fair");
   const std::vector<std::string> policies = scheduler->Policies();
   EXPECT_EQ(policies.size(), 9u);
@@ -252,15 +262,15 @@ TEST(GrantSchedulerTest, PoliciesChangeWhileItRuns) {
   EXPECT_EQ(scheduler->SetPolicy("nonsense").code(), wire::Code::kInvalid);
   EXPECT_EQ(scheduler->SetPolicy("none").code(), wire::Code::kRefused);
   EXPECT_EQ(scheduler->Policy(), policies.back());
-  EXPECT_FALSE(GrantScheduler::Start({.policy = "nonsense"}).ok());
+  EXPECT_FALSE(DeviceSchedulers::Start({.policy = "nonsense"}).ok());
 }
 
 TEST(GrantSchedulerTest, ASessionThatNeverStartedLeavesNothing) {
-  auto scheduler = Take(GrantScheduler::Start({}));
+  auto scheduler = Take(DeviceSchedulers::Start({}));
   ASSERT_TRUE(scheduler->Prepare(1).ok());
-  EXPECT_TRUE(scheduler->SessionUse(1));
+  EXPECT_TRUE(scheduler->SessionUse(1).empty());
   scheduler->SessionEnded(1);
-  EXPECT_FALSE(scheduler->SessionUse(1));
+  EXPECT_TRUE(scheduler->SessionUse(1).empty());
 }
 
 }  // namespace

@@ -10,27 +10,30 @@
 #include <thread>
 #include <vector>
 
-#include "server/grants/grant_scheduler.h"
-#include "server/worker/grant_gate.h"
+#include "tests/unit/server/scheduled_worker.h"
 
 namespace hawser::server {
 namespace {
 
 using ::testing::HasSubstr;
 
-std::unique_ptr<GrantGate> Work(GrantScheduler& scheduler, uint64_t session, const std::string& tenant) {
-  auto descriptors = scheduler.Prepare(session);
-  EXPECT_TRUE(descriptors.ok());
-  auto share = GrantShare::Attach(descriptors->page.get());
-  EXPECT_TRUE(share.ok());
-  scheduler.SessionStarted(session, tenant);
-  return std::make_unique<GrantGate>(std::move(*share), std::move(descriptors->bell));
+/// A worker that uses one device, as its gate to that.
+struct Worked {
+  std::unique_ptr<ScheduledWorker> worker;
+  LaunchGate* gate;
+  LaunchGate* operator->() const { return gate; }
+  LaunchGate& operator*() const { return *gate; }
+};
+Worked Work(DeviceSchedulers& scheduler, uint64_t session, const std::string& tenant) {
+  auto worker = std::make_unique<ScheduledWorker>(scheduler, session, tenant);
+  LaunchGate* const gate = &worker->Of("cpu");
+  return {std::move(worker), gate};
 }
 
 /// Two tenants that take turns with half a millisecond each; every launch must come to its end.
-void TakeTurns(GrantScheduler& scheduler) {
+void TakeTurns(DeviceSchedulers& scheduler) {
   auto a = Work(scheduler, 1, "a"), b = Work(scheduler, 2, "b");
-  const auto run = [](GrantGate& gate) {
+  const auto run = [](LaunchGate& gate) {
     for (int i = 0; i < 200; ++i) {
       ASSERT_TRUE(gate.Enter(500'000));
       std::this_thread::yield();
@@ -40,8 +43,8 @@ void TakeTurns(GrantScheduler& scheduler) {
   std::thread first([&] { run(*a); }), second([&] { run(*b); });
   first.join();
   second.join();
-  EXPECT_EQ(scheduler.SessionUse(1)->used_ns, 200u * 500'000);
-  EXPECT_EQ(scheduler.SessionUse(2)->used_ns, 200u * 500'000);
+  EXPECT_EQ(scheduler.SessionUse(1).at(0).used_ns, 200u * 500'000);
+  EXPECT_EQ(scheduler.SessionUse(2).at(0).used_ns, 200u * 500'000);
   scheduler.SessionEnded(1);
   scheduler.SessionEnded(2);
 }
@@ -49,7 +52,7 @@ void TakeTurns(GrantScheduler& scheduler) {
 SchedulerSettings Isolated(const std::string& plugin) { return {.policy = plugin, .policy_host = HAWSER_POLICY_HOST}; }
 
 TEST(IsolatedPolicyTest, Decides) {
-  auto scheduler = GrantScheduler::Start(Isolated(HAWSER_POLICY_DIRECTORY "/drr.so"));
+  auto scheduler = DeviceSchedulers::Start(Isolated(HAWSER_POLICY_DIRECTORY "/drr.so"));
   ASSERT_TRUE(scheduler.ok()) << scheduler.status().text();
   EXPECT_EQ((*scheduler)->Policy(), "drr");
   TakeTurns(**scheduler);
@@ -62,7 +65,8 @@ TEST(IsolatedPolicyTest, Decides) {
 TEST(IsolatedPolicyTest, ItsCrashAndItsHangAreTold) {
   for (const auto& [plugin, says] : {std::pair{"crash", "killed by signal 11 (SIGSEGV) in select()"},
                                      std::pair{"spin", "did not answer within 100 ms in select()"}}) {
-    auto scheduler = GrantScheduler::Start(Isolated(HAWSER_BAD_POLICY_DIRECTORY "/bad_" + std::string(plugin) + ".so"));
+    auto scheduler =
+        DeviceSchedulers::Start(Isolated(HAWSER_BAD_POLICY_DIRECTORY "/bad_" + std::string(plugin) + ".so"));
     ASSERT_TRUE(scheduler.ok()) << scheduler.status().text();
     TakeTurns(**scheduler);
     EXPECT_EQ((*scheduler)->Policy(), "fair");
@@ -78,7 +82,7 @@ TEST(IsolatedPolicyTest, ItsCrashAndItsHangAreTold) {
 }
 
 TEST(EjectedPolicyTest, IsKeptWithItsReasonAndItsDump) {
-  auto scheduler = GrantScheduler::Start({.policy = HAWSER_BAD_POLICY_DIRECTORY "/bad_error.so", .isolated = false});
+  auto scheduler = DeviceSchedulers::Start({.policy = HAWSER_BAD_POLICY_DIRECTORY "/bad_error.so", .isolated = false});
   ASSERT_TRUE(scheduler.ok()) << scheduler.status().text();
   EXPECT_FALSE((*scheduler)->EjectedPolicies().last);
   TakeTurns(**scheduler);
@@ -98,18 +102,19 @@ TEST(EjectedPolicyTest, IsKeptWithItsReasonAndItsDump) {
 // A callback that never returns is ended with its process, whichever it is; so it is by default.
 TEST(IsolatedPolicyTest, IsWhatAPluginIsUnlessSaidOtherwise) {
   ASSERT_TRUE(SchedulerSettings().isolated);
-  auto scheduler =
-      GrantScheduler::Start({.policy = HAWSER_BAD_POLICY_DIRECTORY "/bad_spin.so", .policy_host = HAWSER_POLICY_HOST});
+  auto scheduler = DeviceSchedulers::Start(
+      {.policy = HAWSER_BAD_POLICY_DIRECTORY "/bad_spin.so", .policy_host = HAWSER_POLICY_HOST});
   ASSERT_TRUE(scheduler.ok()) << scheduler.status().text();
   TakeTurns(**scheduler);  // Would never end with the plugin in this process.
   EXPECT_EQ((*scheduler)->Policy(), "fair");
 }
 
 TEST(IsolatedPolicyTest, IsRefusedWithTheReason) {
-  EXPECT_THAT(GrantScheduler::Start(Isolated("/nowhere/mine.so")).status().text(), HasSubstr("cannot be loaded"));
+  EXPECT_THAT(DeviceSchedulers::Start(Isolated("/nowhere/mine.so")).status().text(), HasSubstr("cannot be loaded"));
   SchedulerSettings settings = Isolated(HAWSER_POLICY_DIRECTORY "/drr.so");
   settings.policy_host = "/nowhere/hawser-policy-host";
-  EXPECT_THAT(GrantScheduler::Start(settings).status().text(), HasSubstr("cannot start '/nowhere/hawser-policy-host'"));
+  EXPECT_THAT(DeviceSchedulers::Start(settings).status().text(),
+              HasSubstr("cannot start '/nowhere/hawser-policy-host'"));
 }
 
 }  // namespace

@@ -28,12 +28,13 @@ Value Take(wire::Result<Value> result) {
 class GrantGateTest : public ::testing::Test {
  protected:
   GrantGateTest() : ours_(Take(GrantShare::Create())) {
-    GrantShare theirs = Take(GrantShare::Attach(ours_.fd()));
-    submit_ = std::make_unique<FutexBell>(ours_.page()->submit);
-    alarm_ = std::make_unique<FutexBell>(ours_.page()->alarm);
-    door_ = std::make_unique<scheduler::BasicDoor<std::atomic>>(ours_.page()->page, *submit_, alarm_.get());
+    theirs_ = Take(GrantShare::Attach(ours_.fd()));
+    submit_ = std::make_unique<FutexBell>(ours_.slot(0).submit);
+    alarm_ = std::make_unique<FutexBell>(ours_.slot(0).alarm);
+    door_ = std::make_unique<scheduler::BasicDoor<std::atomic>>(ours_.slot(0).page, *submit_, alarm_.get());
     bell_ = wire::Fd(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
-    gate_ = std::make_unique<GrantGate>(std::move(theirs), wire::Fd(::dup(bell_.get())));
+    rings_ = std::make_unique<EventBell>(wire::Fd(::dup(bell_.get())));
+    gate_ = std::make_unique<GrantGate>(theirs_.slot(0), *rings_);
     gate_->SetDrain([this] { Drain(); });
   }
   ~GrantGateTest() override {
@@ -48,7 +49,7 @@ class GrantGateTest : public ::testing::Test {
     gate_->EndOpen();
     return true;
   }
-  uint64_t pieces() const { return scheduler::PiecesOf(ours_.page()->page.active.load()); }
+  uint64_t pieces() const { return scheduler::PiecesOf(ours_.slot(0).page.active.load()); }
   void AwaitDrained() {
     while (!door_->Drained()) std::this_thread::yield();
   }
@@ -70,10 +71,11 @@ class GrantGateTest : public ::testing::Test {
     changed_.notify_all();
   }
 
-  GrantShare ours_;
+  GrantShare ours_, theirs_;
   std::unique_ptr<FutexBell> submit_, alarm_;
   std::unique_ptr<scheduler::BasicDoor<std::atomic>> door_;
   wire::Fd bell_;
+  std::unique_ptr<EventBell> rings_;
   uint64_t epoch_ = 0;
 
   std::mutex mutex_;
@@ -89,7 +91,7 @@ TEST_F(GrantGateTest, IsClosedBeforeTheFirstGrant) {
   EXPECT_FALSE(Launch());
   EXPECT_FALSE(gate_->TryEnter(100));
   EXPECT_EQ(gate_->UnitNs(), LaunchGate::kWhole);  // Nobody else is there.
-  ours_.page()->tenants = 2;
+  ours_.slot(0).tenants = 2;
   EXPECT_EQ(gate_->UnitNs(), GrantGate::kDefaultUnitNs);
   EXPECT_EQ(gate_->Tenants(), 2u);
 }
@@ -237,7 +239,7 @@ TEST_F(GrantGateTest, AUnitWaitsForItsSlice) {
   EXPECT_FALSE(Launch());  // Does not wait for the lane.
   Slice(5000);
   lane.join();
-  EXPECT_EQ(ours_.page()->page.used_ns, 900u);
+  EXPECT_EQ(ours_.slot(0).page.used_ns, 900u);
   EXPECT_EQ(gate_->UnitNs(), 250'000u);
   EXPECT_FALSE(Launch());  // A slice is no open grant.
   EXPECT_TRUE(gate_->TryEnter(100));
