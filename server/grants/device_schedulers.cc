@@ -77,7 +77,7 @@ Status DeviceSchedulers::SetPolicy(const std::string& name) {
                   "and start the server anew");
   }
   for (size_t i = 0; i < devices_.size(); ++i) {
-    const Status status = devices_[i].scheduler->SetPolicy(name);
+    Status status = devices_[i].scheduler->SetPolicy(name);
     if (status.ok()) continue;
     for (size_t j = 0; j < i; ++j) (void)devices_[j].scheduler->SetPolicy(settings_.policy);
     return status;
@@ -192,7 +192,7 @@ Status DeviceSchedulers::SeatOne(uint64_t id, Session& session, size_t slot, con
   ++place.seats;
   GrantScheduler& scheduler = *devices_[place.device].scheduler;
   scheduler.SetShare(*session.tenant, tenants_[*session.tenant].share);
-  const Status status =
+  Status status =
       scheduler.Join({NumberOf(id, slot), id, *session.tenant, key}, session.share.slot(slot), session.bell.get());
   if (status.ok()) {
     session.seats[slot] = key;

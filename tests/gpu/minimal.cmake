@@ -62,14 +62,14 @@ target_link_libraries(hawser_kernel_history PUBLIC hawser_wire)
 hawser_library(hawser_scheduler scheduler/core/thread_group.cc)
 target_include_directories(hawser_scheduler PUBLIC ${PROJECT_SOURCE_DIR}/include)
 target_link_libraries(hawser_scheduler PUBLIC hawser_wire)
-hawser_library(hawser_server_common server/export_packet.cc server/grants/grant_share.cc server/handshake.cc server/session_stats.cc
-  server/size.cc server/trace_ring.cc server/worker/export_client.cc server/worker_settings.cc)
+hawser_library(hawser_server_common server/device_key.cc server/export_packet.cc server/grants/grant_share.cc server/handshake.cc
+  server/session_stats.cc server/size.cc server/trace_ring.cc server/worker/export_client.cc server/worker_settings.cc)
 target_link_libraries(hawser_server_common PUBLIC hawser_scheduler hawser_wire hawser_proto)
 hawser_library(hawser_split_settings server/worker/split_settings.cc)
 target_link_libraries(hawser_split_settings PUBLIC hawser_wire)
 hawser_library(hawser_split_alarm server/worker/split_alarm.cc)
 target_link_libraries(hawser_split_alarm PUBLIC hawser_server_common hawser_kernel_history)
-set(worker channel_bulk_receiver channel_bulk_sender channel_replies crash_notice driver_messages executor grant_gate guest_session heap_place
+set(worker channel_bulk_receiver channel_bulk_sender channel_replies crash_notice driver_messages executor grant_gate grant_gates guest_session heap_place
   hang_up_watch kernel_output sandbox session_log)
 list(TRANSFORM worker REPLACE "(.+)" "server/worker/\\1.cc")
 hawser_library(hawser_worker_core ${worker})

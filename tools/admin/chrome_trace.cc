@@ -15,34 +15,20 @@ using wire::Status;
 namespace {
 
 // Threads of a session's process, in the order in which they are shown.
-constexpr uint32_t kSessionTrack = 0, kGrantTrack = 1, kCommandTrack = 2, kCopyTrack = 3, kFirstQueue = 10;
+constexpr uint32_t kSessionTrack = 0, kGrantTrack = 1, kCommandTrack = 100, kCopyTrack = 101, kFirstQueue = 110;
 
 std::string Text(const Json& json) { return json.dump(-1, ' ', false, Json::error_handler_t::replace); }
 
-uint32_t TrackOf(const pb::TraceEvent& event) {
-  switch (event.kind()) {
-    case pb::TRACE_KIND_GRANT:
-      return kGrantTrack;
-    case pb::TRACE_KIND_COMMAND:
-      return kCommandTrack;
-    case pb::TRACE_KIND_COPY:
-      return kCopyTrack;
-    default:
-      return kFirstQueue + std::min<uint32_t>(event.track(), UINT32_MAX - kFirstQueue);
-  }
-}
-
-std::string TrackName(uint32_t track) {
+std::string TrackName(uint32_t track, const std::string& device) {
   switch (track) {
     case kSessionTrack:
       return "session";
-    case kGrantTrack:
-      return "grants";
     case kCommandTrack:
       return "commands (executor)";
     case kCopyTrack:
       return "copies";
     default:
+      if (track < kCommandTrack) return device.empty() ? "grants" : "grants, " + device;
       return "kernels, queue " + std::to_string(track - kFirstQueue);
   }
 }
@@ -63,6 +49,27 @@ const char* KindName(pb::TraceKind kind) {
 }
 
 }  // namespace
+
+uint32_t ChromeTrace::GrantTrack(uint64_t session, const std::string& device) {
+  const auto [at, fresh] = grant_tracks_.try_emplace({session, device}, kGrantTrack);
+  if (!fresh) return at->second;
+  uint32_t before = 0;
+  for (const auto& [whose, track] : grant_tracks_) before += whose.first == session ? 1 : 0;
+  return at->second = std::min(kGrantTrack + before - 1, kCommandTrack - 1);
+}
+
+uint32_t ChromeTrace::TrackOf(const pb::TraceEvent& event) {
+  switch (event.kind()) {
+    case pb::TRACE_KIND_GRANT:
+      return GrantTrack(event.session(), event.device());
+    case pb::TRACE_KIND_COMMAND:
+      return kCommandTrack;
+    case pb::TRACE_KIND_COPY:
+      return kCopyTrack;
+    default:
+      return kFirstQueue + std::min<uint32_t>(event.track(), UINT32_MAX - kFirstQueue);
+  }
+}
 
 ChromeTrace::~ChromeTrace() {
   if (!temporary_.empty()) ::unlink(temporary_.c_str());
@@ -96,9 +103,9 @@ void ChromeTrace::WriteName(const char* what, uint64_t session, uint32_t track, 
 }
 
 void ChromeTrace::WriteSpan(uint64_t session, uint32_t track, const std::string& name, const char* kind,
-                            uint64_t begin_ns, uint64_t end_ns) {
+                            uint64_t begin_ns, uint64_t end_ns, const std::string& device) {
   if (named_.emplace(session, track).second) {
-    WriteName("thread_name", session, track, TrackName(track));
+    WriteName("thread_name", session, track, TrackName(track, device));
     WriteLine(Text(Json{{"ph", "M"},
                         {"name", "thread_sort_index"},
                         {"pid", session},
@@ -142,15 +149,15 @@ void ChromeTrace::Write(const pb::TraceEvent& event) {
     }
     case pb::TRACE_KIND_GRANT:
       if (event.end_ns() == 0) {
-        grants_[event.session()] = {event.begin_ns(), event.name()};
+        grants_[{event.session(), event.device()}] = {event.begin_ns(), event.name()};
         return;
       }
-      grants_.erase(event.session());  // Told when it began, or an older one that was lost.
+      grants_.erase({event.session(), event.device()});  // Told when it began, or an older one that was lost.
       [[fallthrough]];
     default:
       ++events_;
       WriteSpan(event.session(), TrackOf(event), event.name(), KindName(event.kind()), event.begin_ns(),
-                std::max(event.begin_ns(), event.end_ns()));
+                std::max(event.begin_ns(), event.end_ns()), event.device());
   }
 }
 
@@ -159,9 +166,11 @@ Status ChromeTrace::Finish(uint64_t now_ns) {
     WriteSpan(id, kSessionTrack, session.name, "session", session.begin_ns, std::max(now_ns, last_ns_));
   }
   open_.clear();
-  for (const auto& [id, grant] : grants_) {
+  for (const auto& [whose, grant] : grants_) {
+    const auto& [id, device] = whose;
     ++events_;
-    WriteSpan(id, kGrantTrack, grant.name, KindName(pb::TRACE_KIND_GRANT), grant.begin_ns, std::max(now_ns, last_ns_));
+    WriteSpan(id, GrantTrack(id, device), grant.name, KindName(pb::TRACE_KIND_GRANT), grant.begin_ns,
+              std::max(now_ns, last_ns_), device);
   }
   grants_.clear();
   const Json other{{"lost_events", lost_},

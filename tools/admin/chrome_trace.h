@@ -2,8 +2,8 @@
 // A timeline in the JSON format of Chrome's tracing, which ui.perfetto.dev and chrome://tracing open.
 //
 // Each session is a process of the timeline ("tenant / program, session 3"); its tracks are threads: the session
-// itself, grants, the worker's executor, one for each queue. Events are written as they come, so memory does not grow
-// with them.
+// itself, grants of each device, the worker's executor, one for each queue. Events are written as they come, so memory
+// does not grow with them.
 #ifndef HAWSER_TOOLS_ADMIN_CHROME_TRACE_H_
 #define HAWSER_TOOLS_ADMIN_CHROME_TRACE_H_
 
@@ -47,7 +47,10 @@ class ChromeTrace {
   };
   void Write(const pb::TraceEvent& event);
   void WriteSpan(uint64_t session, uint32_t track, const std::string& name, const char* kind, uint64_t begin_ns,
-                 uint64_t end_ns);
+                 uint64_t end_ns, const std::string& device = {});
+  uint32_t TrackOf(const pb::TraceEvent& event);
+  /// Of a session's grants for a device: those for two devices may lie one beside the other.
+  uint32_t GrantTrack(uint64_t session, const std::string& device);
   void WriteName(const char* what, uint64_t session, uint32_t track, const std::string& name);
   void WriteLine(const std::string& json);
   double Microseconds(uint64_t ns) const;
@@ -61,7 +64,9 @@ class ChromeTrace {
   uint64_t last_ns_ = 0;
   int64_t unix_minus_monotonic_ns_ = 0;
   std::map<uint64_t, Session> open_;
-  std::map<uint64_t, Session> grants_;  ///< That go on, by session.
+  using SessionDevice = std::pair<uint64_t, std::string>;
+  std::map<SessionDevice, Session> grants_;  ///< That go on.
+  std::map<SessionDevice, uint32_t> grant_tracks_;
   std::set<std::pair<uint64_t, uint32_t>> named_;
   uint64_t events_ = 0, total_sessions_ = 0, lost_ = 0;
 };

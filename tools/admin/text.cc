@@ -176,6 +176,43 @@ std::string TopTenants(const pb::Snapshot& now, const pb::Snapshot* before, cons
   return table.Text();
 }
 
+/// Where there is more than one device: who has how much of which.
+std::string TopDevices(const pb::Snapshot& now, const pb::Snapshot* before, const Change& change) {
+  struct Row {
+    const pb::Tenant* tenant;
+    const pb::DeviceTime* time;
+    uint64_t old_ns = 0;
+  };
+  std::map<std::string, std::vector<Row>> devices;
+  for (const pb::Tenant& tenant : now.tenants()) {
+    for (const pb::DeviceTime& time : tenant.device_times()) devices[time.device()].push_back({&tenant, &time});
+  }
+  if (devices.size() < 2) return "";
+  for (const pb::Tenant& tenant : before != nullptr ? before->tenants() : pb::Snapshot::default_instance().tenants()) {
+    for (const pb::DeviceTime& time : tenant.device_times()) {
+      const auto at = devices.find(time.device());
+      if (at == devices.end()) continue;
+      for (Row& row : at->second) {
+        if (row.tenant->name() == tenant.name()) row.old_ns = time.gpu_ns();
+      }
+    }
+  }
+  Table table({"ON", "TENANT", "WEIGHT", "SHARE", "DEVICE", "QUEUE", "IN FLIGHT"}, {true, true});
+  for (const auto& [device, rows] : devices) {
+    uint64_t all_ns = 0;
+    for (const Row& row : rows) all_ns += Change::Difference(row.time->gpu_ns(), row.old_ns);
+    for (const Row& row : rows) {
+      const uint64_t ns = Change::Difference(row.time->gpu_ns(), row.old_ns);
+      const bool known = change.known() && all_ns != 0;
+      table.Add({device, row.tenant->name(), std::to_string(row.tenant->settings().weight()),
+                 known ? Format("%.1f%%", 100.0 * static_cast<double>(ns) / static_cast<double>(all_ns)) : kUnknown,
+                 change.Part(row.time->gpu_ns(), row.old_ns), DurationText(row.time->pending_ns()),
+                 DurationText(row.time->inflight_ns())});
+    }
+  }
+  return table.Text();
+}
+
 std::string TopSessions(const pb::Snapshot& now, const pb::Snapshot* before, const Change& change) {
   const auto id = [](const pb::Session& session) { return session.id(); };
   const auto earlier = ByKey(before != nullptr ? before->sessions() : pb::Snapshot::default_instance().sessions(), id);
@@ -301,8 +338,10 @@ std::string SessionsText(const pb::ListSessionsResponse& sessions) {
 std::string TopText(const pb::Snapshot& now, const pb::Snapshot* before, const std::string& where, size_t rows,
                     size_t columns) {
   const Change change(now, before);
+  const std::string devices = TopDevices(now, before, change);
   const std::string all = Heading(now, where) + "\n" +
                           (now.tenants_size() != 0 ? TopTenants(now, before, change) : "no tenants yet\n") + "\n" +
+                          devices + (devices.empty() ? "" : "\n") +
                           (now.sessions_size() != 0 ? TopSessions(now, before, change) : "no sessions\n");
   std::string text;
   size_t line = 0;

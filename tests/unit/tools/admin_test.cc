@@ -7,6 +7,7 @@
 
 #include <filesystem>
 #include <fstream>
+#include <map>
 #include <nlohmann/json.hpp>
 
 #include "tools/admin/address.h"
@@ -216,6 +217,29 @@ TEST(TopTest, KnowsNothingBeforeTheSecondSnapshot) {
   EXPECT_THAT(TopText(now, &before, "unix:/x", 0, 0), Not(HasSubstr("-1")));
 }
 
+TEST(TopTest, SaysWhoHasHowMuchOfWhichDevice) {
+  pb::Snapshot before = Sample(10, 1000, 1000), now = Sample(12, 2000, 2000);
+  const auto add = [](pb::Snapshot* snapshot, int tenant, const char* device, uint64_t ms) {
+    pb::DeviceTime* time = snapshot->mutable_tenants(tenant)->add_device_times();
+    time->set_device(device);
+    time->set_gpu_ns(ms * 1'000'000);
+  };
+  add(&before, 0, "pci:0000:01:00", 1000);
+  add(&now, 0, "pci:0000:01:00", 1600);
+  add(&now, 1, "pci:0000:01:00", 200);
+  // With one device the tenants' own table says it all.
+  EXPECT_THAT(TopText(now, &before, "unix:/x", 0, 0), Not(HasSubstr("pci:")));
+  add(&before, 1, "pci:0000:02:00", 100);
+  add(&now, 1, "pci:0000:02:00", 1100);
+  const std::string text = TopText(now, &before, "unix:/x", 0, 0);
+  const std::string first = Line(text, "pci:0000:01:00");
+  EXPECT_THAT(first, HasSubstr(now.tenants(0).name()));
+  EXPECT_THAT(first, HasSubstr("75.0%"));  // Of what was used there.
+  EXPECT_THAT(first, HasSubstr("30.0%"));  // Of the time.
+  EXPECT_THAT(Line(text, "pci:0000:02:00"), HasSubstr("100.0%"));
+  EXPECT_THAT(Line(text, "pci:0000:02:00"), HasSubstr("50.0%"));
+}
+
 TEST(TopTest, FitsItsScreen) {
   const pb::Snapshot now = Sample(12, 2200, 5400);
   const std::string text = TopText(now, nullptr, "unix:/x", 3, 20);
@@ -330,6 +354,32 @@ TEST_F(ChromeTraceTest, AGrantThatGoesOnIsOneSpan) {
   }
   EXPECT_EQ(grants, (std::vector<std::pair<std::string, double>>{{"alone", 2.0}, {"turn", 1.0}, {"turn", 5.0}}));
   EXPECT_EQ(trace.events(), 3u);
+}
+
+// A session may have two devices at a time.
+TEST_F(ChromeTraceTest, GrantsOfEachDeviceHaveATrack) {
+  pb::TraceBatch batch;
+  Add(&batch, pb::TRACE_KIND_SESSION_BEGIN, 3, 1'000'000, 0, "prog");
+  for (const char* device : {"pci:0000:01:00", "pci:0000:02:00"}) {
+    Add(&batch, pb::TRACE_KIND_GRANT, 3, 1'001'000, 0, "alone");
+    batch.mutable_events(batch.events_size() - 1)->set_device(device);
+  }
+  Add(&batch, pb::TRACE_KIND_GRANT, 3, 1'001'000, 1'003'000, "alone");
+  batch.mutable_events(batch.events_size() - 1)->set_device("pci:0000:02:00");
+  ChromeTrace trace(path());
+  ASSERT_TRUE(trace.Open().ok());
+  trace.Add(batch);
+  ASSERT_TRUE(trace.Finish(1'009'000).ok());
+  std::map<std::string, int> tracks;
+  std::map<int, double> lengths;
+  const nlohmann::json json = Read();
+  for (const auto& event : json["traceEvents"]) {
+    if (event["ph"] == "X" && event["cat"] == "grant") lengths[event["tid"]] = event["dur"];
+    if (event["ph"] == "M" && event["name"] == "thread_name") tracks[event["args"]["name"]] = event["tid"];
+  }
+  ASSERT_EQ(lengths.size(), 2u);
+  EXPECT_EQ(lengths[tracks.at("grants, pci:0000:01:00")], 8.0);
+  EXPECT_EQ(lengths[tracks.at("grants, pci:0000:02:00")], 2.0);
 }
 
 TEST_F(ChromeTraceTest, AnEmptyTraceIsGoodJson) {
