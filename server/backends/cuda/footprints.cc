@@ -115,7 +115,6 @@ Footprint CudaBackend::FootprintOf(const wire::FrameHeader& header, wire::Bytes 
     case Opcode::kGetLibraryModule:
     case Opcode::kLinkImages:
     case Opcode::kDownloadImage:
-    case Opcode::kCreateContext:  // On another device perhaps, which is free.
     case Opcode::kCreateStream:
     case Opcode::kCreateEvent:
     case Opcode::kCreateGraph:
