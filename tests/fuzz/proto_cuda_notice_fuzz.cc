@@ -20,6 +20,7 @@ class Handler final : public NoticeHandler {
   void OnKernelOutput(const KernelOutput& notice) override { Look(notice); }
   void OnContextFault(const ContextFault& notice) override { Look(notice); }
   void OnSessionLost(const SessionLost& notice) override { Look(notice); }
+  void OnCrowded(const Crowded& notice) override { Look(notice); }
   int calls() const { return calls_; }
 
  private:
