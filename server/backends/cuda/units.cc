@@ -15,6 +15,8 @@ namespace {
 
 /// Looks before the thread sleeps in the driver: short work is over by then.
 constexpr int kLooks = 40;
+/// Between two looks at units of which nobody knows when they end, and at those beside them.
+constexpr std::chrono::microseconds kBetweenLooks{200};
 /// How often at most the history is written.
 constexpr std::chrono::milliseconds kBetweenSaves{200};
 /// Longer estimates are no help, and sums of them would not fit into a time.
@@ -59,10 +61,14 @@ CUresult Units::Run(Unit unit, CUstream stream, const std::function<CUresult()>&
   if (unit.under_way != nullptr) unit.under_way->fetch_add(1, std::memory_order_relaxed);
   {
     const std::lock_guard<std::mutex> lock(mutex_);
-    unit.run_at = Unit::Clock::now();
-    const auto begins = units_.empty() ? unit.run_at : std::max(unit.run_at, units_.back().ends_about);
-    unit.ends_about = begins + EstimateOf(unit);
-    units_.push_back(std::move(unit));
+    if (unit.entered) {
+      unit.run_at = Unit::Clock::now();
+      const auto begins = units_.empty() ? unit.run_at : std::max(unit.run_at, units_.back().ends_about);
+      unit.ends_about = begins + EstimateOf(unit);
+      units_.push_back(std::move(unit));
+    } else {
+      unasked_.push_back(std::move(unit));
+    }
     if (!thread_.joinable()) thread_ = std::thread([this] { Thread(); });
   }
   changed_.notify_all();
@@ -81,7 +87,6 @@ void Units::Leave(const Unit& unit, uint64_t bill) {
       next.ends_about = std::max(next.run_at, Unit::Clock::now()) + EstimateOf(next);
     }
   }
-  if (!unit.entered) return;
   if (left_early) {
     gate_->LeaveLate(unit.asked, bill);
   } else {
@@ -135,32 +140,42 @@ void Units::Learn(const Unit& unit, uint64_t length) {
   history_->Learn(kernel.key, unit.threads, length);
 }
 
-void Units::Finish(Unit& unit) {
-  CUresult result = CUDA_SUCCESS;
+CUresult Units::Await(const Unit& unit) {
   for (int i = 0; i < kLooks; ++i) {
-    result = driver_->cuEventQuery(unit.end);
-    if (result != CUDA_ERROR_NOT_READY) break;
+    const CUresult result = driver_->cuEventQuery(unit.end);
+    if (result != CUDA_SUCCESS && result != CUDA_ERROR_NOT_READY) return result;
+    if (result == CUDA_SUCCESS) break;
     ::sched_yield();
   }
-  if (result == CUDA_SUCCESS || result == CUDA_ERROR_NOT_READY) result = driver_->cuEventSynchronize(unit.end);
+  return driver_->cuEventSynchronize(unit.end);
+}
+
+void Units::Finish(Unit& unit, CUresult result) {
   const uint64_t now = TraceRing::Now();
   const bool good = result == CUDA_SUCCESS;
   const uint64_t length = good ? ElapsedNs(*driver_, unit.begin, unit.end) : 0;
-  // Units of two streams may overlap. What was billed already is not billed again.
-  uint64_t bill = length;
-  if (good && last_.timers == unit.timers) bill = std::min(length, ElapsedNs(*driver_, last_.end, unit.end));
-  Leave(unit, bill);
-  if (unit.late && owed_) owed_(bill);
+  if (unit.entered) {
+    // Units of two streams may overlap. What was billed already is not billed again.
+    uint64_t bill = length;
+    if (good && last_.timers == unit.timers) bill = std::min(length, ElapsedNs(*driver_, last_.end, unit.end));
+    Leave(unit, bill);
+  } else if (unit.late && owed_) {
+    owed_(length);
+  }
   if (unit.kernel != nullptr && length != 0) Learn(unit, length);
   if (good && unit.blocks == 0 && TraceRing::Wants(stats_->trace, TraceRingKind::kKernel)) {
     const std::string_view name = unit.kernel != nullptr ? std::string_view(unit.kernel->name) : "kernel";
     stats_->ring.Record(TraceRingKind::kKernel, unit.track, now - std::min(now, length), now, name);
   }
   unit.timers->Return(unit.begin);
-  if (last_.timers != nullptr) last_.timers->Return(last_.end);
-  last_ = Unit();
-  last_.timers = unit.timers;
-  last_.end = unit.end;
+  if (unit.entered) {
+    if (last_.timers != nullptr) last_.timers->Return(last_.end);
+    last_ = Unit();
+    last_.timers = unit.timers;
+    last_.end = unit.end;
+  } else {
+    unit.timers->Return(unit.end);
+  }
   if (unit.under_way != nullptr) unit.under_way->fetch_sub(1, std::memory_order_relaxed);
 }
 
@@ -171,10 +186,9 @@ void Units::Thread() {
     CUstreamCaptureMode mode = CU_STREAM_CAPTURE_MODE_RELAXED;
     (void)driver_->cuThreadExchangeStreamCaptureMode(&mode);
   }
-  CUcontext current = nullptr;
   std::unique_lock<std::mutex> lock(mutex_);
   for (;;) {
-    const auto something = [&] { return stop_ || !units_.empty(); };
+    const auto something = [&] { return stop_ || !units_.empty() || !unasked_.empty(); };
     while (!something()) {
       if (file_.empty() || !history_->changed()) {
         changed_.wait(lock);
@@ -185,21 +199,56 @@ void Units::Thread() {
       }
     }
     if (stop_) return;
-    Unit unit = units_.front();
-    lock.unlock();
-    const CUcontext context = unit.timers->context();
-    if (current != context && driver_->cuCtxSetCurrent(context) == CUDA_SUCCESS) current = context;
-    Finish(unit);
-    if (over_) over_();
-    lock.lock();
-    units_.pop_front();
-    // Nothing overlaps with it any more; and its context may end from now on.
-    if (units_.empty() || units_.front().timers != last_.timers) {
-      last_.timers->Return(last_.end);
-      last_ = Unit();
+    if (unasked_.empty()) {
+      FinishFirst(&units_, &lock, /*may_wait=*/true);
+      continue;
     }
-    changed_.notify_all();
+    // These may wait for the guest, and whoever has passed the gate must leave it meanwhile.
+    bool found = !units_.empty() && FinishFirst(&units_, &lock, /*may_wait=*/false);
+    found = FinishUnasked(&lock) || found;
+    if (!found && !stop_) changed_.wait_for(lock, kBetweenLooks);
   }
+}
+
+void Units::Enter(const Unit& unit) {
+  const CUcontext context = unit.timers->context();
+  if (current_ != context && driver_->cuCtxSetCurrent(context) == CUDA_SUCCESS) current_ = context;
+}
+
+bool Units::FinishFirst(std::deque<Unit>* units, std::unique_lock<std::mutex>* lock, bool may_wait) {
+  Unit unit = units->front();
+  lock->unlock();
+  Enter(unit);
+  const CUresult result = may_wait ? Await(unit) : driver_->cuEventQuery(unit.end);
+  const bool over = may_wait || result != CUDA_ERROR_NOT_READY;
+  if (over) {
+    Finish(unit, result);
+    if (over_) over_();
+  }
+  lock->lock();
+  if (!over) return false;
+  units->pop_front();
+  // Nothing overlaps with it any more; and its context may end from now on.
+  if (last_.timers != nullptr && (units_.empty() || units_.front().timers != last_.timers)) {
+    last_.timers->Return(last_.end);
+    last_ = Unit();
+  }
+  changed_.notify_all();
+  return true;
+}
+
+bool Units::FinishUnasked(std::unique_lock<std::mutex>* lock) {
+  // Each is looked at once: who is not over goes to the end. Run() adds to the end, too.
+  bool found = false;
+  for (size_t left = unasked_.size(); left != 0 && !unasked_.empty() && !stop_; --left) {
+    if (FinishFirst(&unasked_, lock, /*may_wait=*/false)) {
+      found = true;
+    } else {
+      unasked_.push_back(std::move(unasked_.front()));
+      unasked_.pop_front();
+    }
+  }
+  return found;
 }
 
 void Units::Save() {
@@ -210,8 +259,8 @@ void Units::Save() {
 void Units::Drain(CUcontext context) {
   std::unique_lock<std::mutex> lock(mutex_);
   changed_.wait(lock, [&] {
-    return std::none_of(units_.begin(), units_.end(),
-                        [&](const Unit& unit) { return unit.timers->context() == context; });
+    const auto is_its = [&](const Unit& unit) { return unit.timers->context() == context; };
+    return std::none_of(units_.begin(), units_.end(), is_its) && std::none_of(unasked_.begin(), unasked_.end(), is_its);
   });
 }
 

@@ -5,8 +5,11 @@
 // Who runs what
 //   any thread     Run(), with the unit's context current. One unit after the other for a stream.
 //   units' thread  waits for the units in the order in which they were run, started with the first; leaves the gate.
+//                  Looks now and then at those that were run without asking, while there are some.
 //   turns' thread  LeaveEarly(): leaves it for the last unit of a grant shortly before that ends.
-// A unit is run only when nothing but the device's own work is before it, so it ends by itself.
+// A unit for which the gate was asked is run only when nothing but the device's own work is before it, so it ends by
+// itself. One that was run without asking may be behind something that waits for the guest: nobody waits for it, or the
+// gate would not be left by others, who then never come to what the guest waits for.
 //
 // Lock: mutex_, a leaf; the driver is not called with it, and of the gate only what takes no lock: Ends() and
 // LeaveEarly(), so that the unit's LeaveLate() comes after that.
@@ -96,7 +99,16 @@ class Units {
 
  private:
   void Thread();
-  void Finish(Unit& unit);
+  /// Makes the unit's context current. The thread's.
+  void Enter(const Unit& unit);
+  /// Until it is over: what the driver says of its end.
+  CUresult Await(const Unit& unit);
+  /// It is over, and this is what the driver says of its end.
+  void Finish(Unit& unit, CUresult result);
+  /// The first of them, if it is over; `may_wait`: waits for that. False: it is not. The lock is given back meanwhile.
+  bool FinishFirst(std::deque<Unit>* units, std::unique_lock<std::mutex>* lock, bool may_wait);
+  /// All that are over of those that were run without asking. False: there is none.
+  bool FinishUnasked(std::unique_lock<std::mutex>* lock);
   /// What its length says of its kernel.
   void Learn(const Unit& unit, uint64_t length);
   /// The first of units_ has ended: it leaves the gate, unless it has left early; then that is made up for.
@@ -118,9 +130,12 @@ class Units {
 
   std::mutex mutex_;
   std::condition_variable changed_;
-  std::deque<Unit> units_;  ///< The first is being waited for.
+  std::deque<Unit> units_;    ///< For which the gate was asked. The first is being waited for.
+  std::deque<Unit> unasked_;  ///< The others. Only the thread takes one away, or gives it another place.
   bool stop_ = false;
-  Unit last_;  ///< Of the thread: its end is where the next one may begin to count.
+  // The thread's.
+  Unit last_;  ///< Its end is where the next one may begin to count.
+  CUcontext current_ = nullptr;
   std::thread thread_;
 };
 
