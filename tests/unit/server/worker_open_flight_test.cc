@@ -133,7 +133,7 @@ TEST(OpenFlight, WithoutABoundThereAreMarksAllTheSame) {
   Device::Kernel kernel{10};
   for (int i = 0; i < 10'000; ++i) device.Launch(kernel, 1000);
   EXPECT_LE(device.pauses, 1);  // The first launches do not know of that.
-  EXPECT_GE(device.marks, 10'000 / 128);
+  EXPECT_GE(device.marks, 10'000 / 512);
   EXPECT_TRUE(device.flight.has_marks());
 }
 
