@@ -93,6 +93,7 @@ class CudaStrays : public testing::Test {
     pool_ = std::make_shared<EventPool>(&table_, context);
     has_begun = false;
     has_ended = false;
+    begin_event = nullptr;  // Of the test before; an event of this one may have the same address.
     stray_.context = context;
     stray_.end = PooledEvent::Take(pool_);
     end_event = stray_.end->native();
