@@ -43,8 +43,9 @@ class OpenFlight {
   /// Marks within the bound.
   static constexpr uint32_t kMarks = 8;
 
-  /// The launch path: the next launch should wait: Look(), and if this is still so, until ResumeAt() is passed. What has
-  /// no mark and was found to take longer than it was thought to gets one with the next launch, which can be waited for.
+  /// The launch path: the next launch should wait: Look(), and if this is still so, until ResumeAt() is passed. What
+  /// has no mark and was found to take longer than it was thought to gets one with the next launch, which can be waited
+  /// for.
   bool full() const { return flying_ns_ >= cap_ns_ && flying_ >= 2 && !segments_.empty(); }
 
   /// The launch path: `items` of this kernel were launched. True: put a mark behind it, now.
