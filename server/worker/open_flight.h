@@ -2,7 +2,7 @@
 // How far a session that is alone may run ahead of the device, so that the first wait of a newcomer is bounded.
 //
 // What a lone session launches is not asked for and not measured one by one. Instead a *mark* (an event of the driver)
-// is put behind a launch now and then, at most every 512 launches, and no more often than each eighth of the bound.
+// is put behind a launch now and then, at most every 128 launches, and no more often than each eighth of the bound.
 // What lies between two marks that were passed tells how long the kernels in there take; with that, what is behind the
 // mark that was passed last can be estimated. When it is more than the bound, the next launch waits (how, is the
 // backend's affair) until about half of it is over, so the device never runs dry. Two launches may always be under way.
@@ -39,7 +39,7 @@ class OpenFlight {
   /// The bound, until Put() says another.
   static constexpr uint64_t kDefaultCapNs = 10'000'000;
   /// Launches without a mark.
-  static constexpr uint32_t kMostUnmarked = 512;
+  static constexpr uint32_t kMostUnmarked = 128;
   /// Marks within the bound.
   static constexpr uint32_t kMarks = 8;
 
