@@ -372,7 +372,7 @@ def latency(bench):
     report = Report("A service beside a batch job", [
         "A short kernel every 50 ms, beside long ones without end. Priority 10, half of the device and a wanted latency (slo) of 20 ms are the service's. "
         f"In turn: the service alone, the batch job alone, both, {seconds} seconds each (the batch job alone for 2); under prio and slo five times. The percentiles, the ratio and what the batch job keeps "
-        "are medians over these times, because one disturbance of a shared machine is one request in a hundred. The batch job keeps: its launches a second by those that it does alone, "
+        "are medians over these times, because two disturbances of a shared machine are one request in a hundred. The batch job keeps: its launches a second by those that it does alone, "
         "where the service's own part of the device is subtracted from neither.",
         f"A run in which the machine's host took more than {100 * STOLEN:.0f} % of its processors' time is made again, {TRIES - 1} times at most; the one that lost least counts."],
         ("policy", "p50 alone", "p99 alone", "p50", "p99", "p99 by alone", "batch keeps"))
