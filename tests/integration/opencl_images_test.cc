@@ -227,7 +227,7 @@ TEST_P(ImageTest, Queries) {
 
 TEST_P(ImageTest, KernelsSeeThem) {
   const Kind& kind = GetParam();
-  if (kind.type != CL_MEM_OBJECT_IMAGE2D) GTEST_SKIP() << "the kernel takes planes";
+  if (kind.type != CL_MEM_OBJECT_IMAGE2D) GTEST_SKIP() << "the kernel takes one plane, no other kind of image";
   auto data = RandomBytes(Elements() * 4, 7);
   cl_mem in = Create(CL_MEM_READ_ONLY | CL_MEM_COPY_HOST_PTR, data.data());
   cl_mem out = Create(CL_MEM_WRITE_ONLY, nullptr);
