@@ -46,4 +46,14 @@ bool TakeShortSlices() {
   return ::syscall(SYS_sched_setattr, 0, &attributes, 0) == 0;
 }
 
+bool TakeBatchClass() {
+  const sched_param none{};
+  return ::sched_getscheduler(0) == SCHED_OTHER && ::sched_setscheduler(0, SCHED_BATCH, &none) == 0;
+}
+
+void LeaveBatchClass() {
+  const sched_param none{};
+  if (::sched_getscheduler(0) == SCHED_BATCH) (void)::sched_setscheduler(0, SCHED_OTHER, &none);
+}
+
 }  // namespace hawser::wire

@@ -11,6 +11,7 @@
 #include <chrono>
 #include <cstdint>
 
+#include "hawser/policy.h"
 #include "scheduler/grant/bell.h"
 #include "scheduler/grant/page.h"
 
@@ -46,8 +47,8 @@ class BasicGate {
     const uint64_t before = page_.active.fetch_add(piece, std::memory_order_seq_cst);
     const uint64_t word = page_.word.load(std::memory_order_seq_cst);
     if (word == admitted_ || Admit(word)) {
-      // One piece may always be in flight, however long.
-      if (PiecesOf(before) == 0 || EstimateOf(before) < cap_ns_) {
+      // One piece may always be in flight, however long; and several that are no longer than one.
+      if (PiecesOf(before) == 0 || EstimateOf(before) < cap_ns_ || MakesAUnit(before, piece)) {
         if (ModeOf(word) == GateMode::kOpen || TakeFromSlice(before, piece)) return true;
       }
     }
@@ -94,6 +95,14 @@ class BasicGate {
     const uint64_t word = page_.word.load(std::memory_order_relaxed);
     return ModeOf(word) == GateMode::kRevoked ||
            (ModeOf(word) == GateMode::kSlice && page_.spent_epoch.load(std::memory_order_relaxed) == EpochOf(word));
+  }
+  /// Any thread: what the pieces of the slice that can be submitted under needed so far, and those in flight are
+  /// estimated to need. 0: there is no such slice, or nothing was submitted. Just after a slice has begun it may be
+  /// what was used of the one before.
+  uint64_t TakenNs() const {
+    const uint64_t word = page_.word.load(std::memory_order_relaxed);
+    if (ModeOf(word) != GateMode::kSlice || Ends()) return 0;
+    return used_in_grant_.load(std::memory_order_relaxed) + EstimateOf(page_.active.load(std::memory_order_relaxed));
   }
   /// Instead of Leave(), and before LeaveLate(): the piece is about to end. See page.h about tails.
   void LeaveEarly(uint64_t estimate_ns) {
@@ -175,6 +184,11 @@ class BasicGate {
     unit_ns_ = page_.unit_ns.load(std::memory_order_relaxed);
     used_in_grant_.store(0, std::memory_order_relaxed);
     return true;
+  }
+
+  /// A little more than a unit, because parts have whole work-groups.
+  bool MakesAUnit(uint64_t before, uint64_t piece) const {
+    return unit_ns_ != HAWSER_UNIT_WHOLE && EstimateOf(before) + EstimateOf(piece) <= unit_ns_ + unit_ns_ / 16;
   }
 
   bool TakeFromSlice(uint64_t before, uint64_t piece) {

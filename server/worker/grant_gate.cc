@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "hawser/policy.h"
+#include "server/worker/early_leave.h"
 #include "wire/short_slice.h"
 
 namespace hawser::server {
@@ -112,6 +113,13 @@ uint64_t GrantGate::SliceUnit(uint64_t word) const {
     slice_unit_ns_.store(unit == 0 ? kDefaultUnitNs : unit, std::memory_order_relaxed);
   }
   return slice_unit_ns_.load(std::memory_order_relaxed);
+}
+
+uint64_t GrantGate::PieceNs() const {
+  const uint64_t unit = UnitNs();
+  if (unit == 0 || unit == kWhole) return unit;
+  const uint64_t slice = slot_.page.slice_ns.load(std::memory_order_relaxed);
+  return NextPieceNs(EarlyNs(), unit, slice, gate_.TakenNs());
 }
 
 uint32_t GrantGate::Tenants() const { return std::max(1u, slot_.tenants.load(std::memory_order_relaxed)); }

@@ -23,8 +23,8 @@ std::atomic<bool> forked{false};
 Driver::Driver(const Settings& from)
     : settings(from),
       addresses(from.base, from.range),
-      queue([this] { (void)settings.processors.Take(); }),
-      engine(from.threads - 1, [this] { (void)settings.processors.Take(); }) {
+      queue([this] { settings.processors.Join(); }),
+      engine(from.threads - 1, [this] { settings.processors.Join(); }) {
   for (int i = 0; i < settings.devices; ++i) {
     auto device = std::make_unique<Device>(i, settings);
     device->default_pool = std::make_shared<Pool>();

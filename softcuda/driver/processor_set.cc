@@ -3,6 +3,8 @@
 
 #include <charconv>
 
+#include "wire/short_slice.h"
+
 namespace hawser::soft {
 namespace {
 
@@ -38,6 +40,10 @@ std::optional<ProcessorSet> ProcessorSet::Parse(std::string_view text) {
 }
 
 bool ProcessorSet::Take() const { return count_ == 0 || ::sched_setaffinity(0, sizeof(set_), &set_) == 0; }
+
+void ProcessorSet::Join() const {
+  if (Take() && count_ != 0) (void)wire::TakeBatchClass();
+}
 
 bool ProcessorSet::Usable() const {
   cpu_set_t before;

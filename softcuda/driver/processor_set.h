@@ -28,6 +28,11 @@ class ProcessorSet {
   /// the kernel for all. False: the kernel refused, as it does when the process may use none of them; nothing changed.
   bool Take() const;
 
+  /// For a thread that computes, for good: Take(); and on processors of its own it does not take one from another such
+  /// thread when it wakes (wire/short_slice.h). Whoever is to have the device next begins while the work before has
+  /// some 0.1 ms left, and would compute for milliseconds before that ends.
+  void Join() const;
+
   /// Whether Take() would succeed now. The calling thread's own processors stay.
   bool Usable() const;
 

@@ -13,12 +13,11 @@ uint64_t PartSizes::Estimate(const KernelFacts* kernel, uint64_t threads) const 
   return history_->Estimate(kernel->key, threads).value_or(0);
 }
 
-uint64_t PartSizes::UnitNs(const KernelFacts& kernel, const KernelLaunch& launch) const {
-  const uint64_t unit = gate_->UnitNs();
-  if (unit == 0 || unit == LaunchGate::kWhole) return 0;
+uint64_t PartSizes::LengthNs(uint64_t gates, const KernelFacts& kernel, const KernelLaunch& launch) {
+  if (gates == 0 || gates == LaunchGate::kWhole) return 0;
   const double empty = static_cast<double>(kernel.empty_ns.load(std::memory_order_relaxed));
   const double least = std::min(empty * static_cast<double>(launch.blocks()) * static_cast<double>(kInVain), 1e18);
-  return std::max(unit, static_cast<uint64_t>(least));
+  return std::max(gates, static_cast<uint64_t>(least));
 }
 
 bool PartSizes::IsKnown(const KernelFacts& kernel) const {
@@ -29,7 +28,7 @@ bool PartSizes::IsLong(const KernelFacts& kernel, const KernelLaunch& launch) co
   // What no device takes is the driver's to refuse, as it is.
   if (!launch.IsPossible() || launch.blocks() > KernelLaunch::kMostBlocks) return false;
   if (settings_->size != 0) return launch.blocks() > settings_->size;
-  const uint64_t unit = UnitNs(kernel, launch);
+  const uint64_t unit = LengthNs(gate_->UnitNs(), kernel, launch);
   if (unit == 0) return false;
   if (!IsKnown(kernel)) return launch.blocks() > 2 * Blocks(kernel, launch, launch.blocks());
   // Two parts of a little more than half a unit each would only cost.
@@ -38,7 +37,7 @@ bool PartSizes::IsLong(const KernelFacts& kernel, const KernelLaunch& launch) co
 
 uint64_t PartSizes::Blocks(const KernelFacts& kernel, const KernelLaunch& launch, uint64_t remaining) const {
   if (settings_->size != 0) return std::min({settings_->size, remaining, KernelLaunch::kMostPartBlocks});
-  const uint64_t unit = UnitNs(kernel, launch);
+  const uint64_t unit = LengthNs(gate_->PieceNs(), kernel, launch);
   if (unit == 0) return std::min(remaining, KernelLaunch::kMostPartBlocks);  // Alone by now.
   const uint64_t block = launch.block_threads();
   const double rate = history_->Rate(kernel.key);

@@ -42,8 +42,8 @@ class PartSizes {
   uint64_t Blocks(const KernelFacts& kernel, const KernelLaunch& launch, uint64_t remaining) const;
 
  private:
-  /// How long a part should be; 0: no parts.
-  uint64_t UnitNs(const KernelFacts& kernel, const KernelLaunch& launch) const;
+  /// How long a part should be of which the gate says that it be so long; 0: no parts.
+  static uint64_t LengthNs(uint64_t gates, const KernelFacts& kernel, const KernelLaunch& launch);
 
   const SplitSettings* const settings_;
   const LaunchGate* const gate_;

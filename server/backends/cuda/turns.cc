@@ -147,7 +147,7 @@ bool Turns::GiveUnit(Turn& turn, uint64_t estimate, bool entered, bool late) {
     return true;
   }
   const uint64_t low = turn.next_block;
-  const uint64_t high = low + NextBlocks(turn);
+  const uint64_t high = low + turn.part_blocks;
   unit.part = true;
   // Where the settings say how large parts are, how long they take is nobody's affair.
   if (sizes_->FromTheGate()) unit.expected = estimate;
@@ -240,7 +240,8 @@ Turns::Outcome Turns::Step(Turn& turn, bool late, bool may_wait) {
   const uint64_t all = turn.launch.blocks();
   uint64_t blocks = all;
   if (turn.sliced != nullptr) {
-    blocks = NextBlocks(turn);
+    // Once: what is to come may be another length when the gate has been passed.
+    blocks = turn.part_blocks = NextBlocks(turn);
     const bool measure = turn.sliced->way == cuda_slicing::Way::kGuard && all >= kManyBlocks &&
                          turn.kernel->empty_ns.load(std::memory_order_relaxed) == 0 && !late && may_wait &&
                          !turn.kernel->measures.exchange(true, std::memory_order_relaxed);

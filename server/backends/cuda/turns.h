@@ -61,6 +61,7 @@ struct Turn {
   std::shared_ptr<KernelFacts> kernel;
   std::shared_ptr<const SlicedKernel> sliced;  ///< Null: runs whole.
   uint64_t next_block = 0;                     ///< Of a sliced one.
+  uint64_t part_blocks = 0;                    ///< Of its next part: what the gate was asked for.
   /// Of the part under way, while it must be the only one: when the device begins it, and for how long it is waited
   /// for.
   std::shared_ptr<const PooledEvent> begun;

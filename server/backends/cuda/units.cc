@@ -63,6 +63,7 @@ CUresult Units::Run(Unit unit, CUstream stream, const std::function<CUresult()>&
     const std::lock_guard<std::mutex> lock(mutex_);
     if (unit.entered) {
       unit.run_at = Unit::Clock::now();
+      unit.behind = !units_.empty();
       const auto begins = units_.empty() ? unit.run_at : std::max(unit.run_at, units_.back().ends_about);
       unit.ends_about = begins + EstimateOf(unit);
       units_.push_back(std::move(unit));
@@ -75,7 +76,7 @@ CUresult Units::Run(Unit unit, CUstream stream, const std::function<CUresult()>&
   return CUDA_SUCCESS;
 }
 
-void Units::Leave(const Unit& unit, uint64_t bill) {
+bool Units::Leave(const Unit& unit, uint64_t bill) {
   bool left_early = false;
   {
     const std::lock_guard<std::mutex> lock(mutex_);
@@ -92,6 +93,7 @@ void Units::Leave(const Unit& unit, uint64_t bill) {
   } else {
     gate_->Leave(unit.asked, bill);
   }
+  return left_early;
 }
 
 Unit* Units::Foreseen() {
@@ -158,7 +160,8 @@ void Units::Finish(Unit& unit, CUresult result) {
     // Units of two streams may overlap. What was billed already is not billed again.
     uint64_t bill = length;
     if (good && last_.timers == unit.timers) bill = std::min(length, ElapsedNs(*driver_, last_.end, unit.end));
-    Leave(unit, bill);
+    // The next tenant was on the device with it. The longer one before it shows better how fast the kernel is.
+    if (Leave(unit, bill) && unit.behind) unit.threads = 0;
   } else if (unit.late && owed_) {
     owed_(length);
   }

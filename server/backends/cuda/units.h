@@ -54,6 +54,7 @@ struct Unit {
   std::shared_ptr<std::atomic<uint32_t>> under_way;  ///< One less when it is over; may be null.
   // The units' affair, with their lock.
   Clock::time_point run_at, ends_about;
+  bool behind = false;  ///< When it was run another one was under way that had passed the gate.
   bool left_early = false;
   bool over = false;
 };
@@ -111,8 +112,9 @@ class Units {
   bool FinishUnasked(std::unique_lock<std::mutex>* lock);
   /// What its length says of its kernel.
   void Learn(const Unit& unit, uint64_t length);
-  /// The first of units_ has ended: it leaves the gate, unless it has left early; then that is made up for.
-  void Leave(const Unit& unit, uint64_t bill);
+  /// The first of units_ has ended: it leaves the gate, unless it has left early; then that is made up for. True: it
+  /// had left early.
+  bool Leave(const Unit& unit, uint64_t bill);
   /// What is under way, if it is one unit only, has not left the gate, and its end can be foreseen. With the lock.
   Unit* Foreseen();
   void GiveUp(Unit& unit);

@@ -5,6 +5,7 @@
 #include <cstdlib>
 #include <string_view>
 
+#include "server/backends/opencl/device_threads.h"
 #include "server/backends/opencl/info_parameters.h"
 #include "server/backends/opencl/memory_probe.h"
 #include "server/device_key.h"
@@ -101,6 +102,7 @@ InfoValues InfoValues::OfDevice(cl_device_id device) {
 }
 
 wire::Result<std::unique_ptr<Inventory>> Inventory::Load() {
+  const DeviceThreads threads;  // Drivers start them with the first question.
   auto inventory = std::make_unique<Inventory>();
   cl_uint count = 0;
   // CL_PLATFORM_NOT_FOUND_KHR: the loader has no platform.

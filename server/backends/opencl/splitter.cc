@@ -133,7 +133,7 @@ uint64_t Splitter::Estimate(const std::optional<KernelKey>& key, uint64_t items)
 uint64_t Splitter::PartItems(const SplitJob& job) {
   if (settings_.size != 0) return settings_.size;
   const LaunchGate& gate = *job.queue->gate;
-  const uint64_t unit = gate.UnitNs();
+  const uint64_t unit = gate.PieceNs();
   if (unit == 0) return 0;
   if (unit == LaunchGate::kWhole) return UINT64_MAX;
   const double rate = job.key ? history_.Rate(*job.key) : 0;
@@ -401,6 +401,7 @@ void Splitter::Watch(Lane& lane, SplitJob& job, cl_event event, uint64_t items, 
   const auto begins =
       lane.parts.empty() ? part->enqueued_at : std::max(part->enqueued_at, lane.parts.back()->ends_about);
   part->ends_about = begins + std::chrono::nanoseconds(estimate);
+  part->behind = !lane.parts.empty();
   lane.parts.push_back(std::move(part));
   UnderWay* const watched = lane.parts.back().get();
   if (clSetEventCallback(event, CL_COMPLETE, &Splitter::OnPartEnd, watched) != CL_SUCCESS) {
@@ -413,12 +414,18 @@ void CL_CALLBACK Splitter::OnPartEnd(cl_event event, cl_int status, void* contex
   UnderWay& part = *static_cast<UnderWay*>(context);
   Splitter& splitter = *part.owner;
   const uint64_t time = status == CL_COMPLETE ? TimeOf(event) : 0;
+  Lane& lane = *part.lane;
+  bool shared = false;
+  if (part.behind) {
+    // Then the next tenant was on the device with it. The longer one before it shows better how fast the kernel is.
+    const std::lock_guard<std::mutex> lock(lane.mutex);
+    shared = part.left_early;
+  }
   if (part.job != nullptr) {
-    splitter.Judge(*part.job, part.items, part.expected, time);
-  } else if (part.key) {
+    splitter.Judge(*part.job, shared ? 0 : part.items, part.expected, time);
+  } else if (part.key && !shared) {
     splitter.history_.Learn(*part.key, part.items, time);
   }
-  Lane& lane = *part.lane;
   const std::lock_guard<std::mutex> lock(lane.mutex);
   if (!part.entered) {
     part.job->owed += time;

@@ -265,7 +265,7 @@ class Splitter {
     std::thread thread;
   };
   using Clock = std::chrono::steady_clock;
-  /// A command that has passed the gate. What follows `ends_about` is the lane's mutex's; the driver's thread that
+  /// A command that has passed the gate. From `ended_at` on it is the lane's mutex's; the driver's thread that
   /// completes the command leaves the gate, so that nobody needs to be woken for it.
   struct UnderWay {
     Splitter* owner = nullptr;
@@ -280,6 +280,7 @@ class Splitter {
     Clock::time_point enqueued_at;
     Clock::time_point ends_about;
     Clock::time_point ended_at;
+    bool behind = false;  ///< When it was enqueued another one was under way.
     bool left_early = false;
     bool ended = false;
     int32_t status = 0;
@@ -307,7 +308,7 @@ class Splitter {
   bool IsStuck(Lane& lane, UnderWay& part, const SplitJob& job);
   /// How long so many work-items should take, where they are judged by that; else 0.
   uint64_t Expected(const std::optional<scheduler::KernelKey>& key, uint64_t items);
-  /// What the length of a part says of its kernel.
+  /// What the length of a part says of its kernel; `items`: 0 where it says nothing of its speed.
   void Judge(const SplitJob& job, uint64_t items, uint64_t expected, uint64_t time);
   /// Pays for what ran unasked.
   void Pay(Lane& lane, SplitJob& job);

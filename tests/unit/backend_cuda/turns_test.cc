@@ -81,6 +81,13 @@ CUresult TakesASecond(float* milliseconds, CUevent, CUevent) {
   return CUDA_SUCCESS;
 }
 
+std::atomic<float> unit_ms{0};
+
+CUresult TakesAsLongAsTheTestSays(float* milliseconds, CUevent, CUevent) {
+  *milliseconds = unit_ms;
+  return CUDA_SUCCESS;
+}
+
 CUresult LoadSlowly(CUmodule* module, const void* image, unsigned count, CUjit_option* options, void** values) {
   loading->wait();
   return fake_table.cuModuleLoadDataEx(module, image, count, options, values);
@@ -91,8 +98,10 @@ CUresult LoadSlowly(CUmodule* module, const void* image, unsigned count, CUjit_o
 class TestGate final : public LaunchGate {
  public:
   uint64_t UnitNs() const override { return 1'000'000; }
+  uint64_t PieceNs() const override { return piece_ns != 0 ? piece_ns.load() : UnitNs(); }
   uint32_t Tenants() const override { return 2; }
   bool TryEnter(uint64_t) override {
+    if (piece_after_ns != 0) piece_ns = piece_after_ns.load();
     const std::lock_guard<std::mutex> lock(mutex_);
     if (units > 0) --units;
     if (units == 0 && ended_) return false;
@@ -130,6 +139,8 @@ class TestGate final : public LaunchGate {
   int units = kMany;   ///< Of the grant.
   bool ends = true;    ///< Otherwise it is only refused for a moment.
   uint64_t early = 0;  ///< EarlyNs().
+  std::atomic<uint64_t> piece_ns{0};        ///< PieceNs(); 0: UnitNs().
+  std::atomic<uint64_t> piece_after_ns{0};  ///< What that is once the gate was asked; 0: the same.
 
  private:
   void Note(std::string what) {
@@ -275,6 +286,26 @@ TEST_F(TurnsTest, TheFirstPartOfAnUnknownKernelIsMeasuredBeforeTheSecond) {
   EXPECT_EQ(last_blocks, kBlocks - 1) << "as many as a unit has room for";
 }
 
+// The next piece of a slice is another length as soon as one has passed the gate.
+TEST_F(TurnsTest, APartIsAsLongAsTheGateWasAskedFor) {
+  settings_.size = 0;
+  loaded_.count_down();
+  HoldUnits();
+  constexpr uint64_t kBlockNs = 1'000'000;
+  sharing_->history.Learn(kernel_->key, 64, kBlockNs);
+  gate_.piece_ns = 3 * kBlockNs;
+  gate_.piece_after_ns = kBlockNs;
+  auto turn = NewTurn();
+  turn->launch.block = {64, 1, 1};
+  turn->sliced = sharing_->sliced.Find(kernel_, context_, /*wait=*/true);
+  ASSERT_NE(turn->sliced, nullptr);
+  sharing_->turns.Add(std::move(turn));
+  while (launches == 0) std::this_thread::yield();
+  EXPECT_EQ(last_blocks, 3u);
+  ends_.release(kEnough);
+  EXPECT_EQ(AwaitOver()[0]->result, CUDA_SUCCESS);
+}
+
 TEST_F(TurnsTest, WhenTheFirstPartDoesNotEndTheRestRunsBesideIt) {
   HoldUnits();
   begun = nullptr;
@@ -409,6 +440,28 @@ TEST_F(GrantsEndTest, OfTwoUnitsTheSecondLeavesBeforeItEnds) {
   EXPECT_EQ(AwaitOver()[0]->result, CUDA_SUCCESS);
   gate_.Await(4);
   EXPECT_THAT(gate_.said(), UnorderedElementsAre("announce", "leave 1000", "early " + estimate, "enter"));
+}
+
+// The next tenant was on the device with it.
+TEST_F(GrantsEndTest, WhatLeftEarlyBehindAnotherTeachesNothing) {
+  gate_.early = kHourNs;
+  table_.cuEventElapsedTime = TakesAsLongAsTheTestSays;
+  unit_ms = 0.001f;
+  sharing_->history.Learn(kernel_->key, kBlocks, 1000);  // As long.
+  const double rate = sharing_->history.Rate(kernel_->key);
+  Run(2);
+  sharing_->turns.Add(NewTurn());
+  gate_.Await(1);
+  ends_.release(1);
+  EXPECT_EQ(AwaitOver()[0]->result, CUDA_SUCCESS);
+  gate_.Await(4);  // The second one has left.
+  unit_ms = 1000;
+  ends_.release(1);
+  gate_.Await(5);
+  unit_ms = 0.001f;
+  ends_.release(1);
+  gate_.Await(6);  // The third one's: what the second one's end comes to is over.
+  EXPECT_NEAR(sharing_->history.Rate(kernel_->key), rate, rate / 1000);
 }
 
 TEST_F(GrantsEndTest, NobodyLeavesAGrantThatGoesOn) {

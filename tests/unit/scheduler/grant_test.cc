@@ -114,6 +114,29 @@ TEST_F(GateTest, ASliceEndsWithThePieceThatFillsIt) {
   EXPECT_TRUE(gate_.TryEnter(400));
 }
 
+// A unit is 500, and the cap less.
+TEST_F(GateTest, SeveralPiecesOfAUnitMayBeInFlightAsOneMay) {
+  Give(Grant::Kind::kSlice, 450, 100);
+  EXPECT_TRUE(gate_.TryEnter(300));
+  EXPECT_FALSE(gate_.TryEnter(300));  // More than a unit.
+  EXPECT_TRUE(gate_.TryEnter(200));
+  EXPECT_TRUE(gate_.Ends());
+  EXPECT_EQ(door_.Facts().inflight_ns, 500u);
+}
+
+TEST_F(GateTest, KnowsWhatItsSliceWasTakenFor) {
+  EXPECT_EQ(gate_.TakenNs(), 0u);
+  Give(Grant::Kind::kSlice, 1000, 10'000);
+  EXPECT_EQ(gate_.TakenNs(), 0u);
+  EXPECT_TRUE(gate_.TryEnter(400));
+  EXPECT_TRUE(gate_.TryEnter(400));
+  EXPECT_EQ(gate_.TakenNs(), 800u);
+  gate_.Leave(400, 300);
+  EXPECT_EQ(gate_.TakenNs(), 700u);  // It ended before its time.
+  EXPECT_TRUE(gate_.TryEnter(400));
+  EXPECT_EQ(gate_.TakenNs(), 0u);  // That was the last.
+}
+
 TEST_F(GateTest, MeasuredTimeCountsWhenItIsKnown) {
   Give(Grant::Kind::kSlice, 1000, 10'000);
   EXPECT_TRUE(gate_.TryEnter(100));

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <cstdint>
+
 #include "server/worker/early_leave.h"
 
 namespace hawser::server {
@@ -24,6 +27,41 @@ TEST(EarlyLeave, TakesHalfOfAHandoverOfAShortOne) {
 TEST(EarlyLeave, NeverWhereHandingOverTakesNothing) {
   EXPECT_EQ(EarlyRestNs(0, 1'000'000), 0u);
   EXPECT_EQ(EarlyRestNs(0, 0), 0u);
+}
+
+// A slice of 16 ms, whose unit is an eighth longer.
+constexpr uint64_t kHandover = 250'000, kUnit = 18'000'000, kSlice = 16'000'000;
+
+TEST(NextPiece, TheLastOneOfALongSliceIsShort) {
+  const uint64_t first = NextPieceNs(kHandover, kUnit, kSlice, 0);
+  EXPECT_EQ(first, 15'500'000u) << "it does not use up the slice";
+  const uint64_t last = NextPieceNs(kHandover, kUnit, kSlice, first);
+  EXPECT_EQ(last, 2'500'000u) << "together they are a unit";
+  EXPECT_LT(NextPieceNs(kHandover, 10'000'000, 10'000'000, 0), 10'000'000u) << "where the unit is no longer";
+}
+
+TEST(NextPiece, WhatEndedBeforeItsTimeLeavesMoreToTheLast) {
+  EXPECT_EQ(NextPieceNs(kHandover, kUnit, kSlice, 14'000'000), 4'000'000u);
+  EXPECT_EQ(NextPieceNs(kHandover, kUnit, kSlice, 8'000'000), 7'500'000u) << "so much that there is another one";
+  EXPECT_EQ(NextPieceNs(kHandover, kUnit, kSlice, 19'000'000), 2'000'000u) << "never less than eight hand-overs";
+}
+
+TEST(NextPiece, AShortSliceHasOne) {
+  EXPECT_EQ(NextPieceNs(kHandover, 2'250'000, 2'000'000, 0), 2'250'000u);
+  EXPECT_EQ(NextPieceNs(kHandover, 2'250'000, 2'000'000, 1'000'000), 2'250'000u);
+  EXPECT_EQ(NextPieceNs(0, kUnit, kSlice, 0), kUnit) << "where handing over takes nothing, too";
+}
+
+TEST(NextPiece, IsNeverNothing) {
+  for (const uint64_t unit : {uint64_t{1}, kUnit, UINT64_MAX}) {
+    for (const uint64_t slice : {uint64_t{0}, uint64_t{1}, kSlice, UINT64_MAX}) {
+      for (const uint64_t taken : {uint64_t{0}, uint64_t{1}, kSlice, UINT64_MAX}) {
+        const uint64_t piece = NextPieceNs(kHandover, unit, slice, taken);
+        EXPECT_GT(piece, 0u);
+        EXPECT_LE(piece, std::max(unit, 8 * kHandover));
+      }
+    }
+  }
 }
 
 }  // namespace

@@ -217,6 +217,24 @@ TEST_F(GrantGateTest, AfterAnOpenGrantUnitsAreThoseOfSlices) {
   AwaitDrained();
 }
 
+TEST_F(GrantGateTest, ALongSliceHasALongPieceAndAShortOne) {
+  ours_.slot(0).handover_ns = 250'000;
+  EXPECT_EQ(gate_->PieceNs(), LaunchGate::kWhole);
+  door_->Give({Grant::Kind::kSlice, ++epoch_, 16'000'000, 1'000'000, 18'000'000});
+  ASSERT_EQ(gate_->PieceNs(), 15'500'000u);
+  ASSERT_TRUE(gate_->TryEnter(15'500'000));
+  EXPECT_FALSE(gate_->Ends());
+  ASSERT_EQ(gate_->PieceNs(), 2'500'000u);
+  ASSERT_TRUE(gate_->TryEnter(2'500'000));  // Both are under way.
+  EXPECT_TRUE(gate_->Ends());
+  EXPECT_EQ(gate_->PieceNs(), 15'500'000u);  // The next slice's first.
+  gate_->Leave(15'500'000, 15'000'000);
+  gate_->Leave(2'500'000, 2'500'000);
+  EXPECT_TRUE(door_->Drained());
+  Open();
+  EXPECT_EQ(gate_->PieceNs(), 0u);
+}
+
 // Otherwise whoever wanted the device once would be given it for ever.
 TEST_F(GrantGateTest, WhatWasAnnouncedAndCameInAtOnceIsNoDemand) {
   gate_->Announce(100);

@@ -76,5 +76,20 @@ TEST(ProcessorSet, AllIsNoRestriction) {
   EXPECT_TRUE(CPU_EQUAL(&before, &after));
 }
 
+TEST(ProcessorSet, WhoComputesOnProcessorsOfItsOwnPreemptsNobody) {
+  const int first = First(Mine());
+  std::thread([&] {
+    ProcessorSet::Parse(std::to_string(first))->Join();
+    const cpu_set_t mine = Mine();
+    EXPECT_EQ(CPU_COUNT(&mine), 1);
+    EXPECT_TRUE(CPU_ISSET(first, &mine));
+    EXPECT_EQ(::sched_getscheduler(0), SCHED_BATCH);
+  }).join();
+  std::thread([] {
+    ProcessorSet().Join();  // Among others.
+    EXPECT_EQ(::sched_getscheduler(0), SCHED_OTHER);
+  }).join();
+}
+
 }  // namespace
 }  // namespace hawser::soft

@@ -78,5 +78,29 @@ TEST(ShortSliceTest, AnotherClassStaysAsItIs) {
   });
 }
 
+TEST(BatchClassTest, TheThreadAndThoseItStartsHaveIt) {
+  InThread([] {
+    const Attributes before = Mine();
+    ASSERT_TRUE(TakeBatchClass());
+    EXPECT_EQ(Mine().policy, static_cast<uint32_t>(SCHED_BATCH));
+    EXPECT_EQ(Mine().nice, before.nice);
+    EXPECT_FALSE(TakeBatchClass());  // There is nothing to change.
+    InThread([] { EXPECT_EQ(Mine().policy, static_cast<uint32_t>(SCHED_BATCH)); });
+    LeaveBatchClass();
+    EXPECT_EQ(Mine().policy, static_cast<uint32_t>(SCHED_OTHER));
+    EXPECT_EQ(Mine().nice, before.nice);
+  });
+}
+
+TEST(BatchClassTest, AnotherClassStaysAsItIs) {
+  InThread([] {
+    const sched_param none{};
+    ASSERT_EQ(::sched_setscheduler(0, SCHED_IDLE, &none), 0);
+    EXPECT_FALSE(TakeBatchClass());
+    LeaveBatchClass();
+    EXPECT_EQ(::sched_getscheduler(0), SCHED_IDLE);
+  });
+}
+
 }  // namespace
 }  // namespace hawser::wire
