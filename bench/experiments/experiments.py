@@ -53,10 +53,10 @@ LONG = {
                     "20M": {"work": "binomial", "size": 46080}},
     },
 }
-# A task has this many turns if it is the shortest of its mix. Fewer, and one that ends a turn later than another has waited much longer; more, and the hand-overs
-# (0.1 to 0.2 ms each on two cores: four threads are woken, and caches are cold) are what is measured. And a half, so that a machine whose speed varies by some percent does not add a turn.
-# `fair` goes by measured time, so its turns are not as equal as `split`'s in work: twice as many, so that one more or less is less.
-TURNS = {"split": 16.5, "fair": 33.5}
+# A task has this many turns if it is the shortest of its mix. Fewer, and one that ends a turn later than another has waited much longer; more, and what changing over costs
+# (caches that are cold) is what is measured. And a half, so that a machine whose speed varies by some percent does not add a turn.
+# `fair` goes by measured time, so its turns are not as equal as `split`'s in work: some more, so that one more or less is less.
+TURNS = {"split": 16.5, "fair": 22.5}
 
 # A run is repeated, three times at most, when the machine's host took more than this part of the processors' time from it; the run that lost least counts, whatever
 # it measured.

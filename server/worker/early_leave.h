@@ -22,8 +22,8 @@ constexpr uint64_t EarlyRestNs(uint64_t handover_ns, uint64_t estimate_ns) {
 ///
 /// One piece fills a slice, but where the slice is long: there the last piece is a short one. A piece may end some
 /// percent before its estimate, because work-groups differ; of a piece of ten milliseconds that is more than
-/// `handover_ns`, so it would be over before it leaves, and the device without work until the next tenant is ready. That the
-/// long piece ended earlier is known when the short one begins.
+/// `handover_ns`, so it would be over before it leaves, and the device without work until the next tenant is ready.
+/// That the long piece ended earlier is known when the short one begins.
 constexpr uint64_t NextPieceNs(uint64_t handover_ns, uint64_t unit_ns, uint64_t slice_ns, uint64_t taken_ns) {
   // The last piece takes eight hand-overs: an eighth of it may be wrong. What is before it: twice that, or it is not
   // worth a launch more.

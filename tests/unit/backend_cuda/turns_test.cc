@@ -136,9 +136,9 @@ class TestGate final : public LaunchGate {
   }
 
   static constexpr int kMany = 1000;
-  int units = kMany;   ///< Of the grant.
-  bool ends = true;    ///< Otherwise it is only refused for a moment.
-  uint64_t early = 0;  ///< EarlyNs().
+  int units = kMany;                        ///< Of the grant.
+  bool ends = true;                         ///< Otherwise it is only refused for a moment.
+  uint64_t early = 0;                       ///< EarlyNs().
   std::atomic<uint64_t> piece_ns{0};        ///< PieceNs(); 0: UnitNs().
   std::atomic<uint64_t> piece_after_ns{0};  ///< What that is once the gate was asked; 0: the same.
 
