@@ -17,11 +17,11 @@ constexpr uint64_t EarlyRestNs(uint64_t handover_ns, uint64_t estimate_ns) {
   return std::min(handover_ns, std::max(estimate_ns / kLeastRest, handover_ns / kShortRest));
 }
 
-/// How long the next piece of a slice should be, nanoseconds; `unit_ns`: what all of them together should keep the
-/// device, `taken_ns`: what those before it in the same slice were taken to need.
+/// How long the next piece of a slice should be, nanoseconds; `unit_ns`: how long one should be at most, `taken_ns`:
+/// what those before it in the same slice were taken to need.
 ///
-/// One piece fills a slice, but where the slice is long: there the last piece is a short one. A piece may end some
-/// percent before its estimate, because work-groups differ; of a piece of ten milliseconds that is more than
+/// One piece fills a slice, or several of a unit each; but where they are long the last one is short. A piece may end
+/// some percent before its estimate, because work-groups differ; of one of ten milliseconds that is more than
 /// `handover_ns`, so it would be over before it leaves, and the device without work until the next tenant is ready.
 /// That the long piece ended earlier is known when the short one begins.
 constexpr uint64_t NextPieceNs(uint64_t handover_ns, uint64_t unit_ns, uint64_t slice_ns, uint64_t taken_ns) {
@@ -32,10 +32,11 @@ constexpr uint64_t NextPieceNs(uint64_t handover_ns, uint64_t unit_ns, uint64_t 
   constexpr uint64_t kLeft = 32;
   const uint64_t closing = kClosing * handover_ns;
   if (closing == 0 || unit_ns < (kLeastBefore + 1) * closing) return unit_ns;
+  const uint64_t all = std::max(unit_ns, slice_ns);
   const uint64_t most = slice_ns - slice_ns / kLeft;
-  const uint64_t rest = std::max(closing, unit_ns - std::min(unit_ns, taken_ns));
+  const uint64_t rest = std::max(closing, all - std::min(all, taken_ns));
   const uint64_t before = std::min(rest - closing, most - std::min(most, taken_ns));
-  return before >= kLeastBefore * closing ? before : rest;
+  return std::min(unit_ns, before >= kLeastBefore * closing ? before : rest);
 }
 
 }  // namespace hawser::server

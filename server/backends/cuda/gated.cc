@@ -175,8 +175,9 @@ int32_t CudaBackend::Route(const cuda::Call& call, const Place& at, std::unique_
   FindUnfinished(at, &turn->before);
   if (turn->sliced == nullptr && !turn->awaits_copy && turn->before.empty() && shared.turns.idle()) {
     const uint64_t estimate = shared.sizes.Estimate(facts, turn->launch.blocks() * turn->launch.block_threads());
-    if (gate.TryEnter(PartSizes::Asked(estimate))) {
-      (void)shared.turns.Give(*turn, estimate, /*entered=*/true);
+    const uint64_t asked = PartSizes::Asked(estimate);
+    if (gate.TryEnter(asked)) {
+      (void)shared.turns.Give(*turn, asked, /*entered=*/true);
       return Finish(call, turn->result, context);
     }
   }

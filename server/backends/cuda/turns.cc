@@ -118,10 +118,10 @@ std::shared_ptr<const PooledEvent> Turns::Mark(const Turn& turn) const {
   return mark;
 }
 
-bool Turns::Give(Turn& turn, uint64_t estimate, bool entered, bool late) {
+bool Turns::Give(Turn& turn, uint64_t asked, bool entered, bool late) {
   const std::shared_ptr<const PooledEvent> begin = late ? Mark(turn) : nullptr;
   // Without marks it is paid for when it is over.
-  const bool over = GiveUnit(turn, estimate, entered, late && begin == nullptr);
+  const bool over = GiveUnit(turn, asked, entered, late && begin == nullptr);
   if (begin == nullptr || turn.result != CUDA_SUCCESS) return over;
   if (auto end = Mark(turn); end != nullptr) {
     strays_->Add({turn.timers->context(), begin, std::move(end), nullptr});
@@ -129,8 +129,9 @@ bool Turns::Give(Turn& turn, uint64_t estimate, bool entered, bool late) {
   return over;
 }
 
-bool Turns::GiveUnit(Turn& turn, uint64_t estimate, bool entered, bool late) {
+bool Turns::GiveUnit(Turn& turn, uint64_t asked, bool entered, bool late) {
   const uint64_t all = turn.launch.blocks();
+  const uint64_t blocks = turn.sliced == nullptr ? all : turn.part_blocks;
   Unit unit;
   unit.timers = turn.timers;
   unit.entered = entered;
@@ -138,19 +139,19 @@ bool Turns::GiveUnit(Turn& turn, uint64_t estimate, bool entered, bool late) {
   unit.kernel = turn.kernel;
   unit.track = turn.stream->id.index();
   unit.under_way = turn.under_way;
-  unit.estimate = estimate;
-  unit.asked = PartSizes::Asked(estimate);
+  unit.threads = blocks * turn.launch.block_threads();
+  unit.estimate = sizes_->Estimate(turn.kernel.get(), unit.threads);
+  unit.asked = asked;
   const CUstream stream = turn.stream->native();
   if (turn.sliced == nullptr) {
-    unit.threads = all * turn.launch.block_threads();
     turn.result = units_->Run(std::move(unit), stream, [&] { return turn.launch.Run(*driver_, stream); });
     return true;
   }
   const uint64_t low = turn.next_block;
-  const uint64_t high = low + turn.part_blocks;
+  const uint64_t high = low + blocks;
   unit.part = true;
   // Where the settings say how large parts are, how long they take is nobody's affair.
-  if (sizes_->FromTheGate()) unit.expected = estimate;
+  if (sizes_->FromTheGate()) unit.expected = unit.estimate;
   turn.watch.reset();
   if (IsOnlyPart(turn) && high != all) {
     turn.begun = PooledEvent::Take(turn.timers);
@@ -158,7 +159,6 @@ bool Turns::GiveUnit(Turn& turn, uint64_t estimate, bool entered, bool late) {
       turn.watch.emplace(unit.expected);
     }
   }
-  unit.threads = (high - low) * turn.launch.block_threads();
   turn.result = units_->Run(std::move(unit), stream,
                             [&] { return turn.launch.RunPart(*driver_, stream, *turn.sliced, low, high); });
   turn.next_block = high;
@@ -238,10 +238,9 @@ Turns::Outcome Turns::Step(Turn& turn, bool late, bool may_wait) {
     if (owed != 0 && Enter(owed)) gate_->Leave(owed, owed);
   }
   const uint64_t all = turn.launch.blocks();
-  uint64_t blocks = all;
+  const uint64_t wanted = gate_->UnitNs();
   if (turn.sliced != nullptr) {
-    // Once: what is to come may be another length when the gate has been passed.
-    blocks = turn.part_blocks = NextBlocks(turn);
+    turn.part_blocks = NextBlocks(turn);
     const bool measure = turn.sliced->way == cuda_slicing::Way::kGuard && all >= kManyBlocks &&
                          turn.kernel->empty_ns.load(std::memory_order_relaxed) == 0 && !late && may_wait &&
                          !turn.kernel->measures.exchange(true, std::memory_order_relaxed);
@@ -257,13 +256,17 @@ Turns::Outcome Turns::Step(Turn& turn, bool late, bool may_wait) {
       if (turn.result != CUDA_SUCCESS) return Outcome::kOver;
     }
   }
-  const uint64_t estimate = sizes_->Estimate(turn.kernel.get(), blocks * turn.launch.block_threads());
-  if (!late && !may_wait && !gate_->TryEnter(PartSizes::Asked(estimate))) return Outcome::kNotNow;
-  if (!late && may_wait && !Enter(PartSizes::Asked(estimate))) {
+  const uint64_t blocks = turn.sliced != nullptr ? turn.part_blocks : all;
+  const uint64_t asked = PartSizes::Asked(sizes_->Estimate(turn.kernel.get(), blocks * turn.launch.block_threads()));
+  if (!late && !may_wait && !gate_->TryEnter(asked)) return Outcome::kNotNow;
+  if (!late && may_wait && !Enter(asked)) {
     turn.result = CUDA_ERROR_NOT_PERMITTED;  // The session ends.
     return Outcome::kOver;
   }
-  return Give(turn, estimate, !late, late) ? Outcome::kOver : Outcome::kMore;
+  // What the policy wants may have become known with the grant: a part as long as the first guess would be a turn
+  // wasted. Otherwise the part stays what was asked for, because the piece behind it may be another length.
+  if (turn.sliced != nullptr && gate_->UnitNs() != wanted) turn.part_blocks = NextBlocks(turn);
+  return Give(turn, asked, !late, late) ? Outcome::kOver : Outcome::kMore;
 }
 
 bool Turns::Try(std::list<std::unique_ptr<Turn>>& turns) {

@@ -97,7 +97,7 @@ CUresult LoadSlowly(CUmodule* module, const void* image, unsigned count, CUjit_o
 /// what is said to it when that happens and from then on.
 class TestGate final : public LaunchGate {
  public:
-  uint64_t UnitNs() const override { return 1'000'000; }
+  uint64_t UnitNs() const override { return unit_ns; }
   uint64_t PieceNs() const override { return piece_ns != 0 ? piece_ns.load() : UnitNs(); }
   uint32_t Tenants() const override { return 2; }
   bool TryEnter(uint64_t) override {
@@ -110,6 +110,7 @@ class TestGate final : public LaunchGate {
   }
   bool Enter(uint64_t) override {
     Note("enter");
+    if (unit_of_grant_ns != 0) unit_ns = unit_of_grant_ns.load();
     const std::lock_guard<std::mutex> lock(mutex_);
     ended_ = false;
     units = kMany;
@@ -136,11 +137,13 @@ class TestGate final : public LaunchGate {
   }
 
   static constexpr int kMany = 1000;
-  int units = kMany;                        ///< Of the grant.
-  bool ends = true;                         ///< Otherwise it is only refused for a moment.
-  uint64_t early = 0;                       ///< EarlyNs().
-  std::atomic<uint64_t> piece_ns{0};        ///< PieceNs(); 0: UnitNs().
-  std::atomic<uint64_t> piece_after_ns{0};  ///< What that is once the gate was asked; 0: the same.
+  int units = kMany;   ///< Of the grant.
+  bool ends = true;    ///< Otherwise it is only refused for a moment.
+  uint64_t early = 0;  ///< EarlyNs().
+  std::atomic<uint64_t> unit_ns{1'000'000};
+  std::atomic<uint64_t> unit_of_grant_ns{0};  ///< What that is from the first wait on; 0: the same.
+  std::atomic<uint64_t> piece_ns{0};          ///< PieceNs(); 0: UnitNs().
+  std::atomic<uint64_t> piece_after_ns{0};    ///< What that is once the gate was asked; 0: the same.
 
  private:
   void Note(std::string what) {
@@ -304,6 +307,24 @@ TEST_F(TurnsTest, APartIsAsLongAsTheGateWasAskedFor) {
   EXPECT_EQ(last_blocks, 3u);
   ends_.release(kEnough);
   EXPECT_EQ(AwaitOver()[0]->result, CUDA_SUCCESS);
+}
+
+// Before a worker's first grant nobody has told it what the policy wants.
+TEST_F(TurnsTest, APartIsAsLongAsThePolicyWantsOnceThatIsKnown) {
+  settings_.size = 0;
+  loaded_.count_down();
+  sharing_->history.Learn(kernel_->key, 64, 1'000'000);
+  gate_.unit_of_grant_ns = LaunchGate::kWhole;
+  gate_.units = 1;
+  ASSERT_TRUE(gate_.TryEnter(0));  // The grant ends: the next one is waited for.
+  auto turn = NewTurn();
+  turn->launch.block = {64, 1, 1};
+  turn->sliced = sharing_->sliced.Find(kernel_, context_, /*wait=*/true);
+  ASSERT_NE(turn->sliced, nullptr);
+  sharing_->turns.Add(std::move(turn));
+  EXPECT_EQ(AwaitOver()[0]->result, CUDA_SUCCESS);
+  EXPECT_EQ(launches, 1);
+  EXPECT_EQ(last_blocks, kBlocks);
 }
 
 TEST_F(TurnsTest, WhenTheFirstPartDoesNotEndTheRestRunsBesideIt) {

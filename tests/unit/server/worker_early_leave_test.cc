@@ -52,13 +52,22 @@ TEST(NextPiece, AShortSliceHasOne) {
   EXPECT_EQ(NextPieceNs(0, kUnit, kSlice, 0), kUnit) << "where handing over takes nothing, too";
 }
 
+TEST(NextPiece, UnitsThatAreShorterThanTheSliceStaySo) {
+  constexpr uint64_t kUnits = 10'000'000, kHundred = 100'000'000;
+  EXPECT_EQ(NextPieceNs(kHandover, kUnits, kHundred, 0), kUnits);
+  EXPECT_EQ(NextPieceNs(kHandover, kUnits, kHundred, 80'000'000), kUnits);
+  const uint64_t before = NextPieceNs(kHandover, kUnits, kHundred, 90'000'000);
+  EXPECT_LT(before, 8'000'000u);
+  EXPECT_EQ(NextPieceNs(kHandover, kUnits, kHundred, 90'000'000 + before), 10'000'000 - before);
+}
+
 TEST(NextPiece, IsNeverNothing) {
   for (const uint64_t unit : {uint64_t{1}, kUnit, UINT64_MAX}) {
     for (const uint64_t slice : {uint64_t{0}, uint64_t{1}, kSlice, UINT64_MAX}) {
       for (const uint64_t taken : {uint64_t{0}, uint64_t{1}, kSlice, UINT64_MAX}) {
         const uint64_t piece = NextPieceNs(kHandover, unit, slice, taken);
         EXPECT_GT(piece, 0u);
-        EXPECT_LE(piece, std::max(unit, 8 * kHandover));
+        EXPECT_LE(piece, unit);
       }
     }
   }
