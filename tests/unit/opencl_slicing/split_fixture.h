@@ -29,6 +29,10 @@ class TestGate final : public LaunchGate {
   explicit TestGate(uint64_t unit_ns = 0) : unit_ns_(unit_ns) {}
 
   uint64_t UnitNs() const override { return unit_ns_; }
+  uint64_t PieceNs() const override {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    return pieces_.empty() ? unit_ns_ : pieces_[static_cast<size_t>(entered_) % pieces_.size()];
+  }
   uint32_t Tenants() const override { return 2; }
   bool TryEnter(uint64_t estimated_ns) override {
     const std::lock_guard<std::mutex> lock(mutex_);
@@ -59,6 +63,11 @@ class TestGate final : public LaunchGate {
     changed_.notify_all();
   }
 
+  /// PieceNs(), by how many have entered, again and again; empty: UnitNs().
+  void SetPieces(std::vector<uint64_t> pieces) {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    pieces_ = std::move(pieces);
+  }
   void SetOpen(bool open) {
     const std::lock_guard<std::mutex> lock(mutex_);
     open_ = open;
@@ -111,7 +120,7 @@ class TestGate final : public LaunchGate {
   bool open_ = true, cancelled_ = false;
   int permits_ = 0, waiting_ = 0, entered_ = 0, left_ = 0;
   uint64_t measured_ = 0;
-  std::vector<uint64_t> estimates_;
+  std::vector<uint64_t> estimates_, pieces_;
 };
 
 /// Nobody else is there, but the session may be ahead of the device by a microsecond only.

@@ -362,6 +362,30 @@ TEST_F(SplitLaunch, FirstByThePapersFormulaThenByTheMeasuredRate) {
   EXPECT_EQ(session->ReadAs<int>(queue, a, kCount), std::vector<int>(kCount, 2));
 }
 
+TEST_F(SplitLaunch, PartsAreAsLongAsTheGateSays) {
+  TestGate gate(uint64_t{1} << 50);
+  auto session = NewSession(&gate, "gate,cores=65536,beta=2");
+  const Id queue = session->Queue(), a = session->BufferOf(std::vector<int>(kCount, 0));
+  const Id kernel = session->Kernel(program_, "slow");
+  ASSERT_EQ(session->SetBuffer(kernel, 0, a), CL_SUCCESS);
+  // Whole, and measured.
+  const Id first = NewEvent(*session), second = NewEvent(*session);
+  ASSERT_EQ(LaunchGroups(*session, queue, kernel, kCount, first), CL_SUCCESS);
+  ASSERT_EQ(session->AwaitEvent(first)->message.status, CL_COMPLETE);
+  ASSERT_TRUE(gate.AwaitLeft(1));
+  ASSERT_EQ(gate.entered(), 1);
+  const uint64_t group = gate.measured() / (kCount / 64);
+  // In turn half of it and an eighth, and a bit, so that it is no group less when the device was a little slower.
+  gate.SetPieces({group * 5 / 2, group * 17 / 2});
+  ASSERT_EQ(LaunchGroups(*session, queue, kernel, kCount, second), CL_SUCCESS);
+  ASSERT_EQ(session->AwaitEvent(second)->message.status, CL_COMPLETE);
+  const std::vector<uint64_t> estimates = gate.estimates();
+  ASSERT_GE(estimates.size(), 3u);
+  // What is asked for is the part that runs. By the speed that was measured; the next ones' may differ.
+  EXPECT_GT(estimates[1], group * 6);
+  EXPECT_LT(estimates[2], estimates[1] / 2);
+}
+
 TEST_F(SplitLaunch, WholeLaunchesWaitForTheirGrantToo) {
   TestGate gate(uint64_t{1} << 50);
   auto session = NewSession(&gate, "gate");
