@@ -158,7 +158,7 @@ int32_t CudaBackend::Route(const cuda::Call& call, const Place& at, std::unique_
     if (unwatched()) {
       turn->result = turn->launch.Run(driver_, at.native());
     } else {
-      (void)shared.turns.Give(*turn, 0, /*entered=*/false);
+      (void)shared.turns.Give(*turn, 0, 0, /*entered=*/false);
     }
     gate.EndOpen();
     NoteOpen(at, turn->kernel, turn->launch.blocks());
@@ -177,7 +177,7 @@ int32_t CudaBackend::Route(const cuda::Call& call, const Place& at, std::unique_
     const uint64_t estimate = shared.sizes.Estimate(facts, turn->launch.blocks() * turn->launch.block_threads());
     const uint64_t asked = PartSizes::Asked(estimate);
     if (gate.TryEnter(asked)) {
-      (void)shared.turns.Give(*turn, asked, /*entered=*/true);
+      (void)shared.turns.Give(*turn, estimate, asked, /*entered=*/true);
       return Finish(call, turn->result, context);
     }
   }

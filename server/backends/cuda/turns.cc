@@ -118,10 +118,10 @@ std::shared_ptr<const PooledEvent> Turns::Mark(const Turn& turn) const {
   return mark;
 }
 
-bool Turns::Give(Turn& turn, uint64_t asked, bool entered, bool late) {
+bool Turns::Give(Turn& turn, uint64_t estimate, uint64_t asked, bool entered, bool late) {
   const std::shared_ptr<const PooledEvent> begin = late ? Mark(turn) : nullptr;
   // Without marks it is paid for when it is over.
-  const bool over = GiveUnit(turn, asked, entered, late && begin == nullptr);
+  const bool over = GiveUnit(turn, estimate, asked, entered, late && begin == nullptr);
   if (begin == nullptr || turn.result != CUDA_SUCCESS) return over;
   if (auto end = Mark(turn); end != nullptr) {
     strays_->Add({turn.timers->context(), begin, std::move(end), nullptr});
@@ -129,7 +129,7 @@ bool Turns::Give(Turn& turn, uint64_t asked, bool entered, bool late) {
   return over;
 }
 
-bool Turns::GiveUnit(Turn& turn, uint64_t asked, bool entered, bool late) {
+bool Turns::GiveUnit(Turn& turn, uint64_t estimate, uint64_t asked, bool entered, bool late) {
   const uint64_t all = turn.launch.blocks();
   const uint64_t blocks = turn.sliced == nullptr ? all : turn.part_blocks;
   Unit unit;
@@ -140,7 +140,7 @@ bool Turns::GiveUnit(Turn& turn, uint64_t asked, bool entered, bool late) {
   unit.track = turn.stream->id.index();
   unit.under_way = turn.under_way;
   unit.threads = blocks * turn.launch.block_threads();
-  unit.estimate = sizes_->Estimate(turn.kernel.get(), unit.threads);
+  unit.estimate = estimate;
   unit.asked = asked;
   const CUstream stream = turn.stream->native();
   if (turn.sliced == nullptr) {
@@ -151,7 +151,7 @@ bool Turns::GiveUnit(Turn& turn, uint64_t asked, bool entered, bool late) {
   const uint64_t high = low + blocks;
   unit.part = true;
   // Where the settings say how large parts are, how long they take is nobody's affair.
-  if (sizes_->FromTheGate()) unit.expected = unit.estimate;
+  if (sizes_->FromTheGate()) unit.expected = estimate;
   turn.watch.reset();
   if (IsOnlyPart(turn) && high != all) {
     turn.begun = PooledEvent::Take(turn.timers);
@@ -256,8 +256,12 @@ Turns::Outcome Turns::Step(Turn& turn, bool late, bool may_wait) {
       if (turn.result != CUDA_SUCCESS) return Outcome::kOver;
     }
   }
-  const uint64_t blocks = turn.sliced != nullptr ? turn.part_blocks : all;
-  const uint64_t asked = PartSizes::Asked(sizes_->Estimate(turn.kernel.get(), blocks * turn.launch.block_threads()));
+  const auto estimate = [&] {
+    const uint64_t blocks = turn.sliced != nullptr ? turn.part_blocks : all;
+    return sizes_->Estimate(turn.kernel.get(), blocks * turn.launch.block_threads());
+  };
+  uint64_t estimated = estimate();
+  const uint64_t asked = PartSizes::Asked(estimated);
   if (!late && !may_wait && !gate_->TryEnter(asked)) return Outcome::kNotNow;
   if (!late && may_wait && !Enter(asked)) {
     turn.result = CUDA_ERROR_NOT_PERMITTED;  // The session ends.
@@ -265,8 +269,11 @@ Turns::Outcome Turns::Step(Turn& turn, bool late, bool may_wait) {
   }
   // What the policy wants may have become known with the grant: a part as long as the first guess would be a turn
   // wasted. Otherwise the part stays what was asked for, because the piece behind it may be another length.
-  if (turn.sliced != nullptr && gate_->UnitNs() != wanted) turn.part_blocks = NextBlocks(turn);
-  return Give(turn, asked, !late, late) ? Outcome::kOver : Outcome::kMore;
+  if (turn.sliced != nullptr && gate_->UnitNs() != wanted) {
+    turn.part_blocks = NextBlocks(turn);
+    estimated = estimate();
+  }
+  return Give(turn, estimated, asked, !late, late) ? Outcome::kOver : Outcome::kMore;
 }
 
 bool Turns::Try(std::list<std::unique_ptr<Turn>>& turns) {

@@ -106,9 +106,9 @@ class Turns {
   /// Some are over.
   bool has_over() const { return has_over_.load(std::memory_order_acquire); }
   std::vector<std::unique_ptr<Turn>> TakeOver();
-  /// Gives one unit of it to the driver, whose context is current; `entered`: the gate, which was asked for so many
-  /// nanoseconds, is to be left. True: it was the last, or it failed. Turns' thread also.
-  bool Give(Turn& turn, uint64_t asked, bool entered, bool late = false);
+  /// Gives one unit of it to the driver, whose context is current. `entered`: the gate, which was asked for `asked`, is
+  /// to be left. Nanoseconds; `estimate`: 0, not known. True: it was the last, or it failed. Turns' thread also.
+  bool Give(Turn& turn, uint64_t estimate, uint64_t asked, bool entered, bool late = false);
 
   void OnUnitOver();
   void Owe(uint64_t nanoseconds) { owed_.fetch_add(nanoseconds, std::memory_order_relaxed); }
@@ -127,7 +127,7 @@ class Turns {
   Outcome Step(Turn& turn, bool late, bool may_wait);
   /// Blocks of the next part.
   uint64_t NextBlocks(const Turn& turn) const;
-  bool GiveUnit(Turn& turn, uint64_t asked, bool entered, bool late);
+  bool GiveUnit(Turn& turn, uint64_t estimate, uint64_t asked, bool entered, bool late);
   /// A moment of the turn's stream; null when there is none to be had.
   std::shared_ptr<const PooledEvent> Mark(const Turn& turn) const;
   /// The part under way must end before there is another one.

@@ -63,7 +63,7 @@ CUresult Units::Run(Unit unit, CUstream stream, const std::function<CUresult()>&
     const std::lock_guard<std::mutex> lock(mutex_);
     if (unit.entered) {
       unit.run_at = Unit::Clock::now();
-      unit.behind = !units_.empty();
+      unit.behind = !units_.empty() && !units_.back().over && !units_.back().left_early;
       const auto begins = units_.empty() ? unit.run_at : std::max(unit.run_at, units_.back().ends_about);
       unit.ends_about = begins + EstimateOf(unit);
       units_.push_back(std::move(unit));

@@ -54,7 +54,7 @@ struct Unit {
   std::shared_ptr<std::atomic<uint32_t>> under_way;  ///< One less when it is over; may be null.
   // The units' affair, with their lock.
   Clock::time_point run_at, ends_about;
-  bool behind = false;  ///< When it was run another one was under way that had passed the gate.
+  bool behind = false;  ///< When it was run another one of its grant was under way.
   bool left_early = false;
   bool over = false;
 };

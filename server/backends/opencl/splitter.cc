@@ -401,7 +401,10 @@ void Splitter::Watch(Lane& lane, SplitJob& job, cl_event event, uint64_t items, 
   const auto begins =
       lane.parts.empty() ? part->enqueued_at : std::max(part->enqueued_at, lane.parts.back()->ends_about);
   part->ends_about = begins + std::chrono::nanoseconds(estimate);
-  part->behind = !lane.parts.empty();
+  if (!lane.parts.empty()) {
+    const std::lock_guard<std::mutex> lock(lane.mutex);
+    part->behind = !lane.parts.back()->ended && !lane.parts.back()->left_early;
+  }
   lane.parts.push_back(std::move(part));
   UnderWay* const watched = lane.parts.back().get();
   if (clSetEventCallback(event, CL_COMPLETE, &Splitter::OnPartEnd, watched) != CL_SUCCESS) {

@@ -265,7 +265,7 @@ class Splitter {
     std::thread thread;
   };
   using Clock = std::chrono::steady_clock;
-  /// A command that has passed the gate. From `ended_at` on it is the lane's mutex's; the driver's thread that
+  /// A command that has passed the gate. What follows `behind` is the lane's mutex's; the driver's thread that
   /// completes the command leaves the gate, so that nobody needs to be woken for it.
   struct UnderWay {
     Splitter* owner = nullptr;
@@ -279,8 +279,8 @@ class Splitter {
     bool entered = true;    ///< The gate is to be left; else the time is owed.
     Clock::time_point enqueued_at;
     Clock::time_point ends_about;
+    bool behind = false;  ///< When it was enqueued another one of its grant was under way.
     Clock::time_point ended_at;
-    bool behind = false;  ///< When it was enqueued another one was under way.
     bool left_early = false;
     bool ended = false;
     int32_t status = 0;

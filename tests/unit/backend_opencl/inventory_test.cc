@@ -1,6 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <gtest/gtest.h>
+#include <sched.h>
+#include <stdlib.h>
 
+#include <cstdlib>
+#include <string>
+#include <thread>
+
+#include "server/backends/opencl/device_threads.h"
 #include "server/backends/opencl/info_parameters.h"
 #include "tests/unit/backend_opencl/session.h"
 
@@ -178,6 +185,33 @@ TEST(Inventory, Timers) {
   const auto refused = session.Ask<opencl::Timers>(get);
   ASSERT_TRUE(refused.has_value());
   EXPECT_EQ(refused->message.status, CL_INVALID_DEVICE);
+}
+
+// In a thread of its own: its class is what is changed.
+TEST(DeviceThreads, OnProcessorsOfTheirOwnTheyPreemptNobody) {
+  const char* const before = std::getenv("POCL_AFFINITY");
+  const std::string kept = before != nullptr ? before : "";
+  std::thread([] {
+    for (const char* affinity : {"1", "0"}) {
+      ::setenv("POCL_AFFINITY", affinity, 1);
+      const DeviceThreads threads;
+      int started = -1;
+      std::thread([&started] { started = ::sched_getscheduler(0); }).join();
+      EXPECT_EQ(started, std::string(affinity) == "1" ? SCHED_BATCH : SCHED_OTHER) << affinity;
+    }
+    EXPECT_EQ(::sched_getscheduler(0), SCHED_OTHER);
+    ::setenv("POCL_AFFINITY", "1", 1);
+    {
+      const DeviceThreads threads;
+      EXPECT_EQ(::sched_getscheduler(0), SCHED_BATCH);
+    }
+    EXPECT_EQ(::sched_getscheduler(0), SCHED_OTHER) << "what the worker starts afterwards has it no longer";
+  }).join();
+  if (before != nullptr) {
+    ::setenv("POCL_AFFINITY", kept.c_str(), 1);
+  } else {
+    ::unsetenv("POCL_AFFINITY");
+  }
 }
 
 }  // namespace

@@ -51,6 +51,8 @@ class TestGate final : public LaunchGate {
     Note(estimated_ns);
     return true;
   }
+  uint64_t EarlyNs() const override { return ends_ ? kHourNs : 0; }
+  bool Ends() const override { return ends_; }
   void Leave(uint64_t, uint64_t measured_ns) override {
     const std::lock_guard<std::mutex> lock(mutex_);
     ++left_;
@@ -68,6 +70,9 @@ class TestGate final : public LaunchGate {
     const std::lock_guard<std::mutex> lock(mutex_);
     pieces_ = std::move(pieces);
   }
+  /// Each unit is the last of its grant, and always about to end: it leaves early when there is another one. While
+  /// nothing runs.
+  void SetEnds(bool ends) { ends_ = ends; }
   void SetOpen(bool open) {
     const std::lock_guard<std::mutex> lock(mutex_);
     open_ = open;
@@ -114,7 +119,9 @@ class TestGate final : public LaunchGate {
     estimates_.push_back(estimated_ns);
   }
 
+  static constexpr uint64_t kHourNs = 3'600'000'000'000;
   const uint64_t unit_ns_;
+  std::atomic<bool> ends_{false};
   mutable std::mutex mutex_;
   std::condition_variable changed_;
   bool open_ = true, cancelled_ = false;
@@ -172,6 +179,11 @@ kernel void later(global int* flag, global int* out) {  // The first group waits
 kernel void slow(global int* a) {
   uint x = get_global_id(0) + 1;
   for (int i = 0; i < 1000000; ++i) x = (x ^ x << 13) * 0x2c1b3c6du ^ x >> 7;
+  a[get_global_id(0)] = x | 1;
+}
+kernel void rounds(global int* a, int count) {
+  uint x = get_global_id(0) + 1;
+  for (int i = 0; i < count; ++i) x = (x ^ x << 13) * 0x2c1b3c6du ^ x >> 7;
   a[get_global_id(0)] = x | 1;
 }
 kernel void bound(global int* a, read_only image2d_t picture, sampler_t how) {

@@ -386,6 +386,34 @@ TEST_F(SplitLaunch, PartsAreAsLongAsTheGateSays) {
   EXPECT_LT(estimates[2], estimates[1] / 2);
 }
 
+// A slice of one piece has no other that says how fast the kernel is.
+TEST_F(SplitLaunch, WhatLeavesEarlyTeachesWhereItsGrantHadNothingElse) {
+  constexpr int kFew = 20'000, kTimes = 10;  // Twenty times would be an alarm.
+  TestGate gate(uint64_t{1} << 50);
+  auto session = NewSession(&gate, "gate,cores=65536,beta=2");
+  const Id queue = session->Queue(), a = session->BufferOf(std::vector<int>(kCount, 0));
+  const Id kernel = session->Kernel(program_, "rounds");
+  ASSERT_EQ(session->SetBuffer(kernel, 0, a), CL_SUCCESS);
+  ASSERT_EQ(session->SetValue(kernel, 1, kFew), CL_SUCCESS);
+  // Whole, and measured.
+  const Id first = NewEvent(*session), second = NewEvent(*session);
+  ASSERT_EQ(LaunchGroups(*session, queue, kernel, kCount, first), CL_SUCCESS);
+  ASSERT_EQ(session->AwaitEvent(first)->message.status, CL_COMPLETE);
+  ASSERT_TRUE(gate.AwaitLeft(1));
+  const uint64_t group = gate.measured() / (kCount / 64);
+  // The same takes much longer now, in parts that all leave early. By and by that is known.
+  ASSERT_EQ(session->SetValue(kernel, 1, kFew * kTimes), CL_SUCCESS);
+  gate.SetEnds(true);
+  gate.SetOpen(false);
+  gate.SetPieces({group * 3 / 2});
+  gate.Permit(1000);
+  ASSERT_EQ(LaunchGroups(*session, queue, kernel, kCount, second), CL_SUCCESS);
+  ASSERT_EQ(session->AwaitEvent(second)->message.status, CL_COMPLETE);
+  const std::vector<uint64_t> estimates = gate.estimates();
+  ASSERT_GE(estimates.size(), 10u);
+  EXPECT_GT(estimates.back(), estimates[1] * 3);
+}
+
 TEST_F(SplitLaunch, WholeLaunchesWaitForTheirGrantToo) {
   TestGate gate(uint64_t{1} << 50);
   auto session = NewSession(&gate, "gate");
