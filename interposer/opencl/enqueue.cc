@@ -38,15 +38,32 @@ cl_int Enqueue::Begin() {
     if (status == CL_COMPLETE) continue;
     if (status < 0) failed_wait_ = true;
     // A failed one is sent too: the server makes this command fail as the specification says.
-    if (open_events_ < kInlineEvents) {
-      inline_ids_[open_events_] = waited->id;
-    } else {
-      if (more_ids_.empty()) more_ids_.assign(inline_ids_, inline_ids_ + kInlineEvents);
-      more_ids_.push_back(waited->id);
-    }
-    ++open_events_;
+    AddOpen(waited->id);
   }
+  if (queue_->context->writes.Any()) [[unlikely]]
+    FollowWrites();
   return CL_SUCCESS;
+}
+
+void Enqueue::AddOpen(wire::Id event) {
+  if (open_events_ < kInlineEvents) {
+    inline_ids_[open_events_] = event;
+  } else {
+    if (more_ids_.empty()) more_ids_.assign(inline_ids_, inline_ids_ + kInlineEvents);
+    more_ids_.push_back(event);
+  }
+  ++open_events_;
+}
+
+void Enqueue::FollowWrites() {
+  // With a list a marker would wait for nothing else, and it touches no data.
+  if (type_ == CL_COMMAND_MARKER || type_ == CL_COMMAND_BARRIER) return;
+  queue_->context->writes.OfOthers(queue_, &writes_);
+  for (cl_event write : writes_) {
+    if (IsFinal(write)) continue;
+    FlushQueue(write->queue);
+    AddOpen(write->id);
+  }
 }
 
 cl_int Enqueue::UseMem(cl_mem mem, wire::Id* id) {
@@ -131,6 +148,7 @@ cl_int Enqueue::Conclude(cl_int sent) {
 }
 
 Enqueue::~Enqueue() {
+  for (cl_event write : writes_) DropUse(write);
   if (made_ == nullptr) return;
   if (!handed_over_) {
     made_->refs.store(0, std::memory_order_relaxed);
@@ -151,6 +169,8 @@ cl_int Enqueue::WaitIdle() {
   if (open_events_ != 0) {
     const cl_int error = WaitForAll(num_events_, list_);
     if (error != CL_SUCCESS) return error;
+    // How they ended is their own callers' affair.
+    (void)WaitForAll(static_cast<cl_uint>(writes_.size()), writes_.data());
   }
   return FinishQueue(queue_);
 }

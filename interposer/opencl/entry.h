@@ -168,6 +168,8 @@ class Enqueue {
  private:
   void Prepare(wire::Id* queue, wire::ArrayView<wire::Id>* wait_list, wire::Id* event);
   cl_int Conclude(int32_t sent);
+  void AddOpen(wire::Id event);
+  void FollowWrites();
 
   cl_command_queue queue_;
   cl_command_type type_;
@@ -186,6 +188,7 @@ class Enqueue {
   static constexpr uint32_t kInlineEvents = 16;
   wire::Id inline_ids_[kInlineEvents];
   std::vector<wire::Id> more_ids_;
+  std::vector<cl_event> writes_;  // Of other queues (blocking_writes.h), each with a use.
   std::vector<wire::Id> mem_ids_;
   std::vector<cl_mem> mems_;  // Copies and fills only: launches use none.
 };

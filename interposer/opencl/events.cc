@@ -28,8 +28,8 @@ cl_int PolledStatus(cl_event event) {
   }
   event->session->Poll();
   status = StatusOf(event);
-  // Nobody may see it open who has seen what comes after it complete.
-  if (status > CL_COMPLETE && IsDue(event)) {
+  // Nobody may see it open who has seen what comes after it complete, or whose call was to wait for it.
+  if (status > CL_COMPLETE && (event->returned.load(std::memory_order_relaxed) || IsDue(event))) {
     (void)event->session->WaitUntil([event] { return IsFinal(event); });
     status = StatusOf(event);
   }

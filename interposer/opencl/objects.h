@@ -33,6 +33,7 @@
 #include <vector>
 
 #include "interposer/core/session.h"
+#include "interposer/opencl/blocking_writes.h"
 #include "wire/id.h"
 
 namespace hawser::ocl {
@@ -132,6 +133,9 @@ struct _cl_context : hawser::ocl::Object {
   };
   std::map<uintptr_t, SvmRange> svm;
   std::map<cl_device_id, cl_command_queue> default_queues;  // On the device. Not owned.
+  std::vector<cl_command_queue> queues;                     // Not on the device. Not owned.
+  std::atomic<uint32_t> queue_count{0};                     // Of `queues`.
+  hawser::ocl::BlockingWrites writes;
 };
 
 struct _cl_command_queue : hawser::ocl::Object {
@@ -155,6 +159,7 @@ struct _cl_command_queue : hawser::ocl::Object {
   // Reads on their way that came before (landing.h, whose book guards these): before whatever follows in an in-order
   // queue, and before what follows the last barrier of an out-of-order one.
   std::vector<std::shared_ptr<hawser::ocl::Landing>> landings, ordered_landings;
+  std::atomic<bool> wrote_alone{false};           // Blocking writes that have no event: blocking_writes.h.
   std::atomic<bool> unflushed{false};             // Something was enqueued since the last flush.
   std::atomic<cl_int> pending_error{CL_SUCCESS};  // A late error, for the next call that may return it.
 };
@@ -287,6 +292,7 @@ struct _cl_event : hawser::ocl::Object {
   std::vector<hawser::wire::Id> waits;  // Events of its wait list that its place in the queue says nothing of. Written
                                         // before it is sent.
   std::atomic<bool> awaited{false};     // Something that waited for it is complete.
+  std::atomic<bool> returned{false};    // The call that made it "blocked": whoever asks must see it final.
   std::atomic<bool> kept{false};        // Holds one use of itself until it is final.
   uint64_t times[5] = {};               // queued, submit, start, end, complete
   bool has_times = false;

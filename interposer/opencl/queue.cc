@@ -44,6 +44,7 @@ cl_int Create(cl_context context, cl_device_id device, const cl_queue_properties
     std::lock_guard lock(context->mutex);
     context->default_queues[device] = queue;
   }
+  if ((properties.flags & CL_QUEUE_ON_DEVICE) == 0) AddToContext(queue);
   *out = queue;
   return CL_SUCCESS;
 }
@@ -98,6 +99,7 @@ cl_int ReleaseObject<cl_command_queue>(cl_command_queue queue) {
     if (refs == 0) return CL_INVALID_COMMAND_QUEUE;
   } while (!queue->refs.compare_exchange_weak(refs, refs - 1, std::memory_order_acq_rel));
   if (refs == 1) {
+    BlockingWrites::Mark(queue);
     // Events may use the queue for longer; its commands must start all the same.
     SendFlush(queue);
     DropUse(queue);
@@ -108,6 +110,7 @@ cl_int ReleaseObject<cl_command_queue>(cl_command_queue queue) {
 
 void Destroy(cl_command_queue queue) {
   Registry::Get().Remove(queue);
+  RemoveFromContext(queue);
   if ((queue->properties & CL_QUEUE_ON_DEVICE) != 0) {
     std::lock_guard lock(queue->context->mutex);
     std::erase_if(queue->context->default_queues, [queue](const auto& entry) { return entry.second == queue; });

@@ -134,7 +134,7 @@ cl_int CL_API_CALL clEnqueueSVMMemcpy(cl_command_queue queue, cl_bool blocking, 
     opencl::SVMWrite message;
     message.address = to;
     message.size = size;
-    return SubmitWrite(enqueue, opencl::Opcode::kWriteSVM, message, source, Region::Flat(size));
+    return SubmitWrite(enqueue, opencl::Opcode::kWriteSVM, message, source, Region::Flat(size), blocking != CL_FALSE);
   }
   if (to_side == Side::kHost) {
     opencl::SVMRead message;

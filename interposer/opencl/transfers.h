@@ -82,25 +82,31 @@ cl_int SubmitRead(Enqueue& enqueue, opencl::Opcode opcode, Message& message, voi
   return ConcludeRead(enqueue, read, sent, message.transfer, blocking);
 }
 
-/// Writes `region` at `source` by `message`. The data is taken when this returns.
+/// Writes `region` at `source` by `message`. The data is taken when this returns; blocking_writes.h tells what a write
+/// that "blocks" does beyond that.
 template <typename Message>
 cl_int SubmitWrite(Enqueue& enqueue, opencl::Opcode opcode, Message& message, const void* source, const Region& region,
                    bool blocking = false) {
   guest::Session* session = enqueue.queue()->session;
   const auto* bytes = static_cast<const std::byte*>(source);
-  // On an out-of-order queue nothing else keeps the next command behind a write that "blocks".
+  // On an out-of-order queue nothing else keeps the next command behind it.
   const bool wait = blocking && enqueue.queue()->out_of_order();
   if (wait) enqueue.ForceEvent();
+  const auto write = blocking && !wait ? BlockingWrites::Begin(enqueue) : nullptr;
+  cl_int error = CL_SUCCESS;
   if (region.bytes() <= session->inline_limit()) {
     std::vector<std::byte> packed;
     message.data = region.contiguous() ? wire::Bytes(bytes, region.bytes()) : GatherSmall(bytes, region, &packed);
-    const cl_int error = enqueue.SubmitAs(opcode, message);
-    return error == CL_SUCCESS && wait ? AwaitMade(enqueue) : error;
+    error = enqueue.SubmitAs(opcode, message);
+  } else {
+    message.transfer = session->NewTransfer();
+    error = enqueue.SubmitAs(opcode, message);
+    if (error == CL_SUCCESS) error = SendStrided(session, message.transfer, bytes, region);
   }
-  message.transfer = session->NewTransfer();
-  cl_int error = enqueue.SubmitAs(opcode, message);
-  if (error == CL_SUCCESS) error = SendStrided(session, message.transfer, bytes, region);
-  return error == CL_SUCCESS && wait ? AwaitMade(enqueue) : error;
+  if (error != CL_SUCCESS) return error;
+  if (wait) return AwaitMade(enqueue);
+  if (blocking) BlockingWrites::Sent(enqueue, write);
+  return CL_SUCCESS;
 }
 
 /// The buffer's bytes in the heap, or null.

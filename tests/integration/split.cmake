@@ -16,7 +16,7 @@ endforeach()
 # and user events fails as others do.
 foreach(pair opencl_events_test:1 opencl_order_test:1 opencl_buffers_test:64 opencl_images_test:64
              opencl_lifecycle_test:64 opencl_objects_test:64 opencl_svm_test:1 opencl_isolation_test:1
-             opencl_late_errors_test:1)
+             opencl_late_errors_test:1 opencl_writes_test:1)
   string(REPLACE ":" ";" pair ${pair})
   list(GET pair 0 name)
   list(GET pair 1 items)
