@@ -160,6 +160,8 @@ CUresult CopyOnDevice(StreamCommand& command, CUdeviceptr to, CUdeviceptr from, 
   return command.Send(message);
 }
 
+bool IsHostMemory(CUdeviceptr address) { return IsHost(Client::Get().pointers().Find(address)); }
+
 CUresult CopyUnified(StreamCommand& command, CUdeviceptr to, CUdeviceptr from, size_t size, CopyMode mode) {
   const PointerMap& pointers = Client::Get().pointers();
   const bool to_host = IsHost(pointers.Find(to));

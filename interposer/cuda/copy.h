@@ -16,12 +16,36 @@ inline CUresult Settle(const StreamCommand& command, CUresult result) {
   return result == CUDA_SUCCESS && Client::Get().sharing() ? SynchronizeStream(command.stream()) : result;
 }
 
+/// A call without a stream that copies from host memory. Natively it returns when the copy is complete or, from
+/// pageable memory, all but: programs go on in a stream that nothing orders behind this one. So it waits where there is
+/// one (HasUnordered), else not: a stream that is made later waits then (MakeStream).
+class SynchronousWrite {
+ public:
+  /// Before the copy.
+  explicit SynchronousWrite(const StreamCommand& command)
+      : command_(command), before_(command.stream()->submitted.load(std::memory_order_relaxed)) {}
+  CUresult End(CUresult result) {
+    CUstream_st* const stream = command_.stream();
+    if (result != CUDA_SUCCESS || Client::Get().sharing()) return Settle(command_, result);
+    const uint64_t submitted = stream->submitted.load(std::memory_order_relaxed);
+    if (submitted == before_ || command_.capturing()) return CUDA_SUCCESS;  // The caller has done it by itself.
+    stream->wrote.store(submitted, std::memory_order_seq_cst);
+    return HasUnordered(stream) ? SynchronizeStream(stream) : CUDA_SUCCESS;
+  }
+
+ private:
+  const StreamCommand& command_;
+  const uint64_t before_;
+};
+
 CUresult CopyToDevice(StreamCommand& command, CUdeviceptr to, const void* from, size_t size, CopyMode mode);
 CUresult CopyFromDevice(StreamCommand& command, void* to, CUdeviceptr from, size_t size, CopyMode mode);
 CUresult CopyOnDevice(StreamCommand& command, CUdeviceptr to, CUdeviceptr from, size_t size);
 /// By where the addresses point.
 CUresult CopyUnified(StreamCommand& command, CUdeviceptr to, CUdeviceptr from, size_t size, CopyMode mode);
 
+/// Not the device's, nor managed.
+bool IsHostMemory(CUdeviceptr address);
 /// True for memory that the application pinned or that this library did: an asynchronous read into it does not wait.
 bool IsPinned(const void* pointer);
 

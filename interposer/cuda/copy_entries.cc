@@ -50,7 +50,8 @@ CUresult CUDAAPI cuMemcpyHtoD_v2(CUdeviceptr to, const void* from, size_t size) 
   StreamCommand command;
   const CUresult error = BeginSynchronous(command);
   if (error != CUDA_SUCCESS) return error;
-  return Settle(command, CopyToDevice(command, to, from, size, CopyMode::kSynchronous));
+  SynchronousWrite write(command);
+  return write.End(CopyToDevice(command, to, from, size, CopyMode::kSynchronous));
 }
 
 CUresult CUDAAPI cuMemcpyDtoH_v2(void* to, CUdeviceptr from, size_t size) {
@@ -69,7 +70,9 @@ CUresult CUDAAPI cuMemcpy(CUdeviceptr to, CUdeviceptr from, size_t size) {
   StreamCommand command;
   const CUresult error = BeginSynchronous(command);
   if (error != CUDA_SUCCESS) return error;
-  return Settle(command, CopyUnified(command, to, from, size, CopyMode::kSynchronous));
+  if (!IsHostMemory(from)) return Settle(command, CopyUnified(command, to, from, size, CopyMode::kSynchronous));
+  SynchronousWrite write(command);
+  return write.End(CopyUnified(command, to, from, size, CopyMode::kSynchronous));
 }
 
 CUresult CUDAAPI cuMemcpyPeer(CUdeviceptr to, CUcontext to_context, CUdeviceptr from, CUcontext from_context,

@@ -12,7 +12,11 @@ namespace {
 CUresult Synchronous(const CUDA_MEMCPY3D& copy) {
   StreamCommand command;
   if (const CUresult error = command.Begin(nullptr); error != CUDA_SUCCESS) return error;
-  return Settle(command, CopyRegion(command, copy, CopyMode::kSynchronous));
+  const bool from_host = copy.srcMemoryType == CU_MEMORYTYPE_HOST ||
+                         (copy.srcMemoryType == CU_MEMORYTYPE_UNIFIED && IsHostMemory(copy.srcDevice));
+  if (!from_host) return Settle(command, CopyRegion(command, copy, CopyMode::kSynchronous));
+  SynchronousWrite write(command);
+  return write.End(CopyRegion(command, copy, CopyMode::kSynchronous));
 }
 
 CUresult Asynchronous(const CUDA_MEMCPY3D& copy, CUstream stream) {

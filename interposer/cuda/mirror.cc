@@ -180,7 +180,8 @@ uint64_t Mirrors::DeviceAddress(const void* host, uint64_t size) {
 CUresult Mirrors::OwnStream(CUctx_st* context, CUstream_st** stream) {
   CUstream_st*& own = streams_[context];
   if (own == nullptr) {
-    if (const CUresult error = MakeStream(context, CU_STREAM_NON_BLOCKING, 0, &own); error != CUDA_SUCCESS) {
+    if (const CUresult error = MakeStream(context, CU_STREAM_NON_BLOCKING, 0, &own, /*ours=*/true);
+        error != CUDA_SUCCESS) {
       streams_.erase(context);
       return error;
     }

@@ -2,9 +2,11 @@
 #include "interposer/cuda/stream.h"
 
 #include <algorithm>
+#include <vector>
 
 #include "interposer/cuda/capture.h"
 #include "interposer/cuda/entry.h"
+#include "interposer/cuda/host_functions.h"
 #include "interposer/cuda/mirror.h"
 
 namespace hawser::cu {
@@ -15,13 +17,51 @@ bool IsOver(const CUstream_st* stream) {
   return stream->finished.load(std::memory_order_acquire) >= stream->submitted.load(std::memory_order_relaxed);
 }
 
+/// Neither waits for the other: not those two of which one is the legacy stream and the other one blocks.
+bool AreUnordered(const CUstream_st* one, const CUstream_st* other) {
+  const CUstream_st* const legacy = one->context->legacy;
+  if (one == other || one->own || other->own) return false;
+  return (one != legacy && other != legacy) || !one->blocking() || !other->blocking();
+}
+
+/// What copies without a stream have written must be there for a new stream too, whose commands nothing else keeps
+/// behind them.
+CUresult AwaitWritesFor(CUstream_st* made) {
+  CUctx_st* const context = made->context;
+  std::vector<CUstream_st*> writers;
+  const auto look = [&](CUstream_st* stream) {
+    const bool writes =
+        stream->finished.load(std::memory_order_acquire) < stream->wrote.load(std::memory_order_seq_cst);
+    if (writes && AreUnordered(stream, made)) writers.push_back(stream);
+  };
+  {
+    const std::lock_guard lock(context->mutex);
+    look(context->legacy);
+    for (CUstream_st* stream : context->streams) look(stream);
+  }
+  // Behind them a function of the program may wait for this very thread.
+  if (writers.empty() || HostFunctions::Get().pending()) return CUDA_SUCCESS;
+  for (CUstream_st* stream : writers) {
+    if (const CUresult error = AwaitStream(stream); error != CUDA_SUCCESS) return error;
+  }
+  return CUDA_SUCCESS;
+}
+
 }  // namespace
 
-CUresult MakeStream(CUctx_st* context, unsigned flags, int priority, CUstream_st** stream) {
+bool HasUnordered(const CUstream_st* stream) {
+  CUctx_st* const context = stream->context;
+  const std::lock_guard lock(context->mutex);
+  return std::any_of(context->streams.begin(), context->streams.end(),
+                     [stream](const CUstream_st* other) { return AreUnordered(stream, other); });
+}
+
+CUresult MakeStream(CUctx_st* context, unsigned flags, int priority, CUstream_st** stream, bool ours) {
   Client& client = Client::Get();
   Device* device = client.device(context->device);
   auto* made = new CUstream_st(Kind::kStream, client.session()->NewId(static_cast<uint8_t>(cuda::Handle::kStream)));
   made->context = context;
+  made->own = ours;
   made->flags = flags;
   made->priority = std::clamp(priority, device->greatest_priority, device->least_priority);
   made->number = client.NewNumber();
@@ -35,12 +75,18 @@ CUresult MakeStream(CUctx_st* context, unsigned flags, int priority, CUstream_st
     Registry::Get().Bury(made);
     return FromWire(error);
   }
-  std::lock_guard lock(context->mutex);
-  if (context->held) {
-    made->submitted.store(1, std::memory_order_relaxed);
-    made->landings.Add(context->held_after.Open());
+  {
+    const std::lock_guard lock(context->mutex);
+    if (context->held) {
+      made->submitted.store(1, std::memory_order_relaxed);
+      made->landings.Add(context->held_after.Open());
+    }
+    context->streams.insert(made);
   }
-  context->streams.insert(made);
+  if (const CUresult error = AwaitWritesFor(made); error != CUDA_SUCCESS) {
+    DestroyStream(made);
+    return error;
+  }
   *stream = made;
   return CUDA_SUCCESS;
 }

@@ -7,12 +7,17 @@
 
 namespace hawser::cu {
 
-CUresult MakeStream(CUctx_st* context, unsigned flags, int priority, CUstream_st** stream);
+/// `ours`: for this library's own commands.
+CUresult MakeStream(CUctx_st* context, unsigned flags, int priority, CUstream_st** stream, bool ours = false);
 void DestroyStream(CUstream_st* stream);
 
 /// Which stream a handle means: a pointer, 0 (the legacy default stream, or the thread's own within a _ptsz variant),
 /// CU_STREAM_LEGACY or CU_STREAM_PER_THREAD.
 CUresult FindStream(CUstream handle, CUctx_st* context, CUstream_st** stream);
+
+/// Whether something of the application's could be enqueued in the context that nothing keeps behind the stream's
+/// commands: another of its streams, of those that do not synchronise with this one.
+bool HasUnordered(const CUstream_st* stream);
 
 /// Data on its way that a completion of the stream's commands so far implies.
 Landings LandingsBefore(CUstream_st* stream);
