@@ -352,6 +352,7 @@ void Server::StartSession(const PairingTable::Pair& pair) {
     status = Launch(&session, command, bulk);
     if (!status.ok()) {
       scheduler_->SessionEnded(id);
+      if (control_ != nullptr) control_->traces().SessionEnded(id);
       exports_.End(id);
       admission_.Leave(session.tenant);
       sessions_.erase(id);
@@ -388,6 +389,10 @@ Status Server::Launch(Session* session, const Connection& command, const Connect
     if (!theirs.ok()) return theirs.status();
     exports = std::move(*theirs);
     settings.exports = true;
+  }
+  // Before there is a worker, which may have done what its guest asked before this thread comes to the rest.
+  if (control_ != nullptr) {
+    control_->traces().SessionStarted(session->id, session->tenant, settings.program, session->stats.page());
   }
   Result<WorkerProcess> worker =
       SpawnWorker(worker_command_, settings,

@@ -113,9 +113,6 @@ void Server::NoteBegin(Session& session, const WorkerSettings& settings, const C
   ledger_.Meet(session.tenant);
   scheduler_->SetShare(session.tenant, command.tenant.share);
   scheduler_->SessionStarted(session.id, session.tenant);
-  if (control_ != nullptr) {
-    control_->traces().SessionStarted(session.id, session.tenant, settings.program, session.stats.page());
-  }
 }
 
 void Server::NoteEnd(const Session& session) {
