@@ -49,5 +49,24 @@ TEST_F(KnownIdle, TheLegacyStreamWaitsForAllBlockingOnes) {
   EXPECT_FALSE(IsKnownIdle(&legacy_));
 }
 
+using Unordered = KnownIdle;
+
+TEST_F(Unordered, StreamsThatBlockAreOrderedWithTheLegacyOne) {
+  context_.streams = {&blocking_};
+  EXPECT_FALSE(HasUnordered(&legacy_));
+  EXPECT_FALSE(HasUnordered(&blocking_)) << "of the two only the legacy one is beside it";
+  CUstream_st second{Kind::kStream};
+  second.context = &context_;
+  context_.streams.insert(&second);
+  EXPECT_FALSE(HasUnordered(&legacy_));
+  EXPECT_TRUE(HasUnordered(&blocking_)) << "as those of two threads";
+}
+
+TEST_F(Unordered, OthersAreNot) {
+  EXPECT_TRUE(HasUnordered(&legacy_));
+  free_.own = true;
+  EXPECT_FALSE(HasUnordered(&legacy_)) << "the application has no commands in it";
+}
+
 }  // namespace
 }  // namespace hawser::cu
