@@ -18,7 +18,7 @@ inline CUresult Settle(const StreamCommand& command, CUresult result) {
 
 /// A call without a stream that copies from host memory. Natively it returns when the copy is complete or, from
 /// pageable memory, all but: programs go on in a stream that nothing orders behind this one. So it waits where there is
-/// one (HasUnordered), else not: a stream that is made later waits then (MakeStream).
+/// one (HasUnordered); for streams that are made later a mark is left, for which those wait on the device.
 class SynchronousWrite {
  public:
   /// Before the copy.
@@ -27,10 +27,12 @@ class SynchronousWrite {
   CUresult End(CUresult result) {
     CUstream_st* const stream = command_.stream();
     if (result != CUDA_SUCCESS || Client::Get().sharing()) return Settle(command_, result);
-    const uint64_t submitted = stream->submitted.load(std::memory_order_relaxed);
-    if (submitted == before_ || command_.capturing()) return CUDA_SUCCESS;  // The caller has done it by itself.
-    stream->wrote.store(submitted, std::memory_order_seq_cst);
-    return HasUnordered(stream) ? SynchronizeStream(stream) : CUDA_SUCCESS;
+    const bool by_caller = stream->submitted.load(std::memory_order_relaxed) == before_;
+    if (by_caller || command_.capturing()) return CUDA_SUCCESS;
+    if (HasUnordered(stream)) return SynchronizeStream(stream);
+    result = MarkWrite(stream);
+    // One that is made meanwhile may not have seen the mark.
+    return result == CUDA_SUCCESS && HasUnordered(stream) ? SynchronizeStream(stream) : result;
   }
 
  private:

@@ -107,12 +107,14 @@ struct CUstream_st final : hawser::cu::Object {
   std::atomic<uint64_t> finished{0};   ///< Of those, known to be done.
   std::atomic<uint64_t> watched{0};    ///< The ticket that the server was asked about.
   std::atomic<uint64_t> idle_at{0};    ///< Nothing was under way when the session had sent so many commands.
-  std::atomic<uint64_t> wrote{0};      ///< Commands up to the last copy of SynchronousWrite (copy.h).
+  std::atomic<uint64_t> wrote{0};      ///< Commands up to the last record of `write_mark`.
   bool own = false;                    ///< This library's: the application's commands are not in it.
   hawser::cu::LandingList landings;
   std::mutex mutex;
   std::shared_ptr<hawser::cu::Capture> capture;  ///< Null: not capturing. Guarded by mutex.
   std::map<int, CUstreamAttrValue> attributes;   ///< As set. Guarded by mutex.
+  hawser::wire::Id write_mark;                   ///< An event, recorded behind writes (MarkWrite). Guarded by mutex,
+  hawser::wire::Id write_mark_context;  ///< as is what it is of: a primary context begins again with another id.
   std::atomic<bool> capturing{false};
 
   bool blocking() const { return (flags & CU_STREAM_NON_BLOCKING) == 0; }

@@ -6,7 +6,6 @@
 
 #include "interposer/cuda/capture.h"
 #include "interposer/cuda/entry.h"
-#include "interposer/cuda/host_functions.h"
 #include "interposer/cuda/mirror.h"
 
 namespace hawser::cu {
@@ -26,12 +25,12 @@ bool AreUnordered(const CUstream_st* one, const CUstream_st* other) {
 
 /// What copies without a stream have written must be there for a new stream too, whose commands nothing else keeps
 /// behind them.
-CUresult AwaitWritesFor(CUstream_st* made) {
+CUresult FollowWrites(CUstream_st* made) {
   CUctx_st* const context = made->context;
   std::vector<CUstream_st*> writers;
   const auto look = [&](CUstream_st* stream) {
     const bool writes =
-        stream->finished.load(std::memory_order_acquire) < stream->wrote.load(std::memory_order_seq_cst);
+        stream->finished.load(std::memory_order_acquire) < stream->wrote.load(std::memory_order_acquire);
     if (writes && AreUnordered(stream, made)) writers.push_back(stream);
   };
   {
@@ -39,12 +38,25 @@ CUresult AwaitWritesFor(CUstream_st* made) {
     look(context->legacy);
     for (CUstream_st* stream : context->streams) look(stream);
   }
-  // Behind them a function of the program may wait for this very thread.
-  if (writers.empty() || HostFunctions::Get().pending()) return CUDA_SUCCESS;
   for (CUstream_st* stream : writers) {
-    if (const CUresult error = AwaitStream(stream); error != CUDA_SUCCESS) return error;
+    const std::lock_guard lock(stream->mutex);
+    if (stream->write_mark_context != context->id) continue;
+    StreamCommand command;
+    command.On(made);
+    cuda::WaitEvent message;
+    message.event = stream->write_mark;
+    if (const CUresult error = command.Send(message); error != CUDA_SUCCESS) return error;
   }
   return CUDA_SUCCESS;
+}
+
+void ReleaseMark(const CUstream_st* stream) {
+  if (!stream->write_mark) return;
+  guest::Session* const session = Client::Get().session();
+  cuda::Release message;
+  message.object = stream->write_mark;
+  session->Send(message);
+  session->FreeId(stream->write_mark);
 }
 
 }  // namespace
@@ -54,6 +66,29 @@ bool HasUnordered(const CUstream_st* stream) {
   const std::lock_guard lock(context->mutex);
   return std::any_of(context->streams.begin(), context->streams.end(),
                      [stream](const CUstream_st* other) { return AreUnordered(stream, other); });
+}
+
+CUresult MarkWrite(CUstream_st* stream) {
+  CUctx_st* const context = stream->context;
+  guest::Session* const session = Client::Get().session();
+  const std::lock_guard lock(stream->mutex);
+  if (stream->write_mark_context != context->id) {
+    ReleaseMark(stream);
+    stream->write_mark = session->NewId(static_cast<uint8_t>(cuda::Handle::kEvent));
+    stream->write_mark_context = context->id;
+    cuda::CreateEvent message;
+    message.event = stream->write_mark;
+    message.context = context->id;
+    message.flags = CU_EVENT_DISABLE_TIMING;
+    if (const int32_t error = session->Send(message); error != 0) return FromWire(error);
+  }
+  StreamCommand command;
+  command.On(stream);
+  cuda::RecordEvent message;
+  message.event = stream->write_mark;
+  const CUresult error = command.Send(message);
+  stream->wrote.store(stream->submitted.load(std::memory_order_relaxed), std::memory_order_release);
+  return error;
 }
 
 CUresult MakeStream(CUctx_st* context, unsigned flags, int priority, CUstream_st** stream, bool ours) {
@@ -83,7 +118,7 @@ CUresult MakeStream(CUctx_st* context, unsigned flags, int priority, CUstream_st
     }
     context->streams.insert(made);
   }
-  if (const CUresult error = AwaitWritesFor(made); error != CUDA_SUCCESS) {
+  if (const CUresult error = FollowWrites(made); error != CUDA_SUCCESS) {
     DestroyStream(made);
     return error;
   }
@@ -102,6 +137,7 @@ void DestroyStream(CUstream_st* stream) {
       stream->context->legacy->submitted.fetch_add(1, std::memory_order_relaxed);
     }
   }
+  ReleaseMark(stream);
   guest::Session* session = Client::Get().session();
   cuda::Release message;
   message.object = stream->id;

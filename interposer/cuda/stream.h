@@ -19,6 +19,9 @@ CUresult FindStream(CUstream handle, CUctx_st* context, CUstream_st** stream);
 /// commands: another of its streams, of those that do not synchronise with this one.
 bool HasUnordered(const CUstream_st* stream);
 
+/// A stream that is made from now on waits for what is in this one so far, if nothing else keeps it behind that.
+CUresult MarkWrite(CUstream_st* stream);
+
 /// Data on its way that a completion of the stream's commands so far implies.
 Landings LandingsBefore(CUstream_st* stream);
 /// The same for all streams of a context.

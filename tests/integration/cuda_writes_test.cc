@@ -119,5 +119,52 @@ TEST_F(CudaTest, CopiesInAThreadsOwnStreamAreSeenInOthers) {
   HAWSER_CU(cuMemFree(busy));
 }
 
+// What waits in a stream that blocks may wait for the very stream that is made: for that the copy must not be taken for
+// all that its stream is behind.
+TEST_F(CudaTest, StreamsAreMadeWhileOthersWait) {
+  CUdeviceptr memory = 0, flag = 0;
+  HAWSER_CU(cuMemAlloc(&memory, 4096));
+  HAWSER_CU(cuMemAlloc(&flag, 4));
+  HAWSER_CU(cuMemsetD32(flag, 0, 1));
+  HAWSER_CU(cuCtxSynchronize());
+  CUstream waits = nullptr;
+  HAWSER_CU(cuStreamCreate(&waits, CU_STREAM_DEFAULT));
+  const std::vector<uint32_t> values(1024, kNew);
+  HAWSER_CU(cuMemcpyHtoD(memory, values.data(), 4096));
+  HAWSER_CU(cuStreamWaitValue32(waits, flag, 1, CU_STREAM_WAIT_VALUE_EQ));
+  CUstream other = nullptr;
+  HAWSER_CU(cuStreamCreate(&other, CU_STREAM_NON_BLOCKING));
+  uint32_t seen = 0;
+  HAWSER_CU(cuMemcpyDtoHAsync(&seen, memory, 4, other));
+  HAWSER_CU(cuStreamSynchronize(other));
+  EXPECT_EQ(seen, kNew);
+  HAWSER_CU(cuStreamWriteValue32(other, flag, 1, CU_STREAM_WRITE_VALUE_DEFAULT));
+  HAWSER_CU(cuStreamSynchronize(waits));
+  HAWSER_CU(cuStreamDestroy(other));
+  HAWSER_CU(cuStreamDestroy(waits));
+  HAWSER_CU(cuMemFree(memory));
+  HAWSER_CU(cuMemFree(flag));
+}
+
+// The mark of a context that has ended is not used in the next one under the same handle.
+TEST_F(CudaTest, StreamsAreMadeAfterAReset) {
+  for (uint32_t round = 1; round <= 3; ++round) {
+    CUdeviceptr memory = 0;
+    HAWSER_CU(cuMemAlloc(&memory, 4096));
+    const std::vector<uint32_t> values(1024, round);
+    HAWSER_CU(cuMemcpyHtoD(memory, values.data(), 4096));
+    CUstream other = nullptr;
+    HAWSER_CU(cuStreamCreate(&other, CU_STREAM_NON_BLOCKING));
+    uint32_t seen = 0;
+    HAWSER_CU(cuMemcpyDtoHAsync(&seen, memory, 4, other));
+    HAWSER_CU(cuStreamSynchronize(other));
+    EXPECT_EQ(seen, round);
+    HAWSER_CU(cuDevicePrimaryCtxReset(device_));
+    HAWSER_CU(cuDevicePrimaryCtxRelease(device_));
+    HAWSER_CU(cuDevicePrimaryCtxRetain(&context_, device_));
+    HAWSER_CU(cuCtxSetCurrent(context_));
+  }
+}
+
 }  // namespace
 }  // namespace hawser
