@@ -63,7 +63,7 @@ TEST_P(CopiesTest, OtherStreamsSeeThem) {
     HAWSER_CU(cuMemAllocHost(&source, size));
     std::memcpy(source, plain.data(), size);
   }
-  uint32_t rounds = 3000000;
+  uint32_t rounds = 500000;
   void* parameters[] = {&busy, &rounds};
   HAWSER_CU(cuLaunchKernel(Function("spin"), 1, 1, 1, 1, 1, 1, 0, nullptr, parameters, nullptr));
   Copy(memory, source);
@@ -99,7 +99,7 @@ TEST_F(CudaTest, CopiesInAThreadsOwnStreamAreSeenInOthers) {
   HAWSER_CU(cuMemAlloc(&busy, 4));
   HAWSER_CU(cuMemsetD32(memory, 0, 1024));
   HAWSER_CU(cuCtxSynchronize());
-  uint32_t rounds = 3000000;
+  uint32_t rounds = 500000;
   void* parameters[] = {&busy, &rounds};
   CUfunction spin = Function("spin");
   HAWSER_CU(cuLaunchKernel(spin, 1, 1, 1, 1, 1, 1, 0, CU_STREAM_PER_THREAD, parameters, nullptr));

@@ -21,6 +21,11 @@ kernel void sum(ulong first, global uint* result) {
   *result = total;
 }
 kernel void add(global uint* data, uint value) { data[get_global_id(0)] += value; }
+kernel void slow(global uint* data, uint rounds) {
+  uint x = data[0];
+  for (uint i = 0; i < rounds; ++i) x = x * 1664525u + 1013904223u;
+  data[0] = x;
+}
 )";
 struct Node {
   cl_ulong next;
@@ -175,6 +180,40 @@ TEST_F(SvmTest, RefusesWhatCannotBe) {
   EXPECT_EQ(clSVMAlloc(cl_.context, CL_MEM_READ_ONLY | CL_MEM_WRITE_ONLY, 64, 0), nullptr);
   EXPECT_EQ(clSVMAlloc(cl_.context, CL_MEM_SVM_ATOMICS, 64, 0), nullptr);
   clSVMFree(cl_.context, nullptr);
+}
+
+TEST_F(SvmTest, BlockingCopiesFromTheHostAreSeenInOtherQueues) {
+  constexpr size_t kWords = 1024;
+  cl_command_queue other = cl_.NewQueue(0);
+  ASSERT_NE(other, nullptr);
+  auto* shared = static_cast<cl_uint*>(clSVMAlloc(cl_.context, CL_MEM_READ_WRITE, kWords * 4, 0));
+  auto* busy = static_cast<cl_uint*>(clSVMAlloc(cl_.context, CL_MEM_READ_WRITE, kWords * 4, 0));
+  ASSERT_NE(shared, nullptr);
+  ASSERT_NE(busy, nullptr);
+  const cl_uint zero = 0, seven = 7, rounds = 60000000;
+  ASSERT_EQ(clEnqueueSVMMemFill(cl_.queue, shared, &zero, 4, kWords * 4, 0, nullptr, nullptr), CL_SUCCESS);
+  ASSERT_EQ(clEnqueueSVMMemFill(cl_.queue, busy, &zero, 4, kWords * 4, 0, nullptr, nullptr), CL_SUCCESS);
+  ASSERT_EQ(clFinish(cl_.queue), CL_SUCCESS);
+  cl_kernel slow = cl_.Kernel("slow"), add = cl_.Kernel("add");
+  const size_t one = 1, all = kWords;
+  ASSERT_EQ(clSetKernelArgSVMPointer(slow, 0, busy), CL_SUCCESS);
+  ASSERT_EQ(clSetKernelArg(slow, 1, sizeof(rounds), &rounds), CL_SUCCESS);
+  ASSERT_EQ(clEnqueueNDRangeKernel(cl_.queue, slow, 1, nullptr, &one, nullptr, 0, nullptr, nullptr), CL_SUCCESS);
+  const std::vector<cl_uint> values(kWords, 100);
+  ASSERT_EQ(clEnqueueSVMMemcpy(cl_.queue, CL_TRUE, shared, values.data(), kWords * 4, 0, nullptr, nullptr), CL_SUCCESS);
+  ASSERT_EQ(clSetKernelArgSVMPointer(add, 0, shared), CL_SUCCESS);
+  ASSERT_EQ(clSetKernelArg(add, 1, sizeof(seven), &seven), CL_SUCCESS);
+  ASSERT_EQ(clEnqueueNDRangeKernel(other, add, 1, nullptr, &all, nullptr, 0, nullptr, nullptr), CL_SUCCESS);
+  ASSERT_EQ(clFinish(other), CL_SUCCESS);
+  ASSERT_EQ(clFinish(cl_.queue), CL_SUCCESS);
+  std::vector<cl_uint> back(kWords);
+  ASSERT_EQ(clEnqueueSVMMemcpy(other, CL_TRUE, back.data(), shared, kWords * 4, 0, nullptr, nullptr), CL_SUCCESS);
+  EXPECT_EQ(back, std::vector<cl_uint>(kWords, 107));
+  clSVMFree(cl_.context, shared);
+  clSVMFree(cl_.context, busy);
+  clReleaseKernel(slow);
+  clReleaseKernel(add);
+  clReleaseCommandQueue(other);
 }
 
 }  // namespace

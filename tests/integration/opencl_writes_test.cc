@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Writes that "block" have been done when the call returns, for all that programs can see: in other queues, in what
-// their events say. How long the call really waits is the guest's affair.
+// their events say. How long the call really waits is the guest's affair. Those to shared virtual memory:
+// opencl_svm_test.cc.
 #include <gtest/gtest.h>
 
 #include <ostream>
@@ -220,38 +221,6 @@ TEST_F(BlockingWrites, TheirEventsAreComplete) {
   EXPECT_LE(start, end);
   clReleaseEvent(event);
   clReleaseCommandQueue(timed);
-}
-
-TEST_F(BlockingWrites, OfSharedVirtualMemoryToo) {
-  cl_device_svm_capabilities capabilities = 0;
-  clGetDeviceInfo(cl_.device, CL_DEVICE_SVM_CAPABILITIES, sizeof(capabilities), &capabilities, nullptr);
-  if ((capabilities & CL_DEVICE_SVM_COARSE_GRAIN_BUFFER) == 0) GTEST_SKIP() << "the device has no SVM";
-  cl_command_queue other = cl_.NewQueue(0);
-  ASSERT_NE(other, nullptr);
-  auto* shared = static_cast<cl_uint*>(clSVMAlloc(cl_.context, CL_MEM_READ_WRITE, kSmall, 0));
-  ASSERT_NE(shared, nullptr);
-  const cl_uint zero = 0;
-  ASSERT_EQ(clEnqueueSVMMemFill(cl_.queue, shared, &zero, 4, kSmall, 0, nullptr, nullptr), CL_SUCCESS);
-  ASSERT_EQ(clFinish(cl_.queue), CL_SUCCESS);
-  Delay(cl_.queue);
-  const std::vector<cl_uint> values(kSmall / 4, kNew);
-  ASSERT_EQ(clEnqueueSVMMemcpy(cl_.queue, CL_TRUE, shared, values.data(), kSmall, 0, nullptr, nullptr), CL_SUCCESS);
-  cl_kernel copy = cl_.Kernel("copy");
-  cl_mem to = cl_.Buffer(4);
-  const cl_uint at = 5;
-  const size_t one = 1;
-  ASSERT_EQ(clSetKernelArgSVMPointer(copy, 0, shared), CL_SUCCESS);
-  ASSERT_EQ(clSetKernelArg(copy, 1, sizeof(cl_mem), &to), CL_SUCCESS);
-  ASSERT_EQ(clSetKernelArg(copy, 2, sizeof(at), &at), CL_SUCCESS);
-  ASSERT_EQ(clEnqueueNDRangeKernel(other, copy, 1, nullptr, &one, nullptr, 0, nullptr, nullptr), CL_SUCCESS);
-  cl_uint value = 0;
-  ASSERT_EQ(clEnqueueReadBuffer(other, to, CL_TRUE, 0, 4, &value, 0, nullptr, nullptr), CL_SUCCESS);
-  EXPECT_EQ(value, kNew);
-  clFinish(cl_.queue);
-  clSVMFree(cl_.context, shared);
-  clReleaseKernel(copy);
-  clReleaseMemObject(to);
-  clReleaseCommandQueue(other);
 }
 
 TEST_F(BlockingWrites, OfImagesToo) {
