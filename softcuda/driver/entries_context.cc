@@ -43,8 +43,8 @@ CUresult GetContext(CUcontext handle, ContextPtr* context) {
   return (*context)->destroyed() ? CUDA_ERROR_CONTEXT_IS_DESTROYED : CUDA_SUCCESS;
 }
 
-/// Ends a device's primary context, so that the next user gets a fresh one. Those who have retained it still have, as the
-/// manual says of a reset: each releases it.
+/// Ends a device's primary context, so that the next user gets a fresh one. Those who have retained it still have, as
+/// the manual says of a reset: each releases it.
 void DropPrimary(Device* device) {
   const ContextPtr context = std::exchange(device->primary, nullptr);
   if (context == nullptr) return;
