@@ -16,7 +16,7 @@ bool IsOver(const CUstream_st* stream) {
   return stream->finished.load(std::memory_order_acquire) >= stream->submitted.load(std::memory_order_relaxed);
 }
 
-/// Neither waits for the other: not those two of which one is the legacy stream and the other one blocks.
+/// Neither waits for the other. The legacy stream and those that block do, all others do not.
 bool AreUnordered(const CUstream_st* one, const CUstream_st* other) {
   const CUstream_st* const legacy = one->context->legacy;
   if (one == other || one->own || other->own) return false;
@@ -39,12 +39,14 @@ CUresult FollowWrites(CUstream_st* made) {
     for (CUstream_st* stream : context->streams) look(stream);
   }
   for (CUstream_st* stream : writers) {
-    const std::lock_guard lock(stream->mutex);
-    if (stream->write_mark_context != context->id) continue;
+    cuda::WaitEvent message;
+    {
+      const std::lock_guard lock(stream->mutex);
+      if (stream->write_mark_context != context->id) continue;
+      message.event = stream->write_mark;
+    }
     StreamCommand command;
     command.On(made);
-    cuda::WaitEvent message;
-    message.event = stream->write_mark;
     if (const CUresult error = command.Send(message); error != CUDA_SUCCESS) return error;
   }
   return CUDA_SUCCESS;
@@ -71,21 +73,24 @@ bool HasUnordered(const CUstream_st* stream) {
 CUresult MarkWrite(CUstream_st* stream) {
   CUctx_st* const context = stream->context;
   guest::Session* const session = Client::Get().session();
-  const std::lock_guard lock(stream->mutex);
-  if (stream->write_mark_context != context->id) {
-    ReleaseMark(stream);
-    stream->write_mark = session->NewId(static_cast<uint8_t>(cuda::Handle::kEvent));
-    stream->write_mark_context = context->id;
-    cuda::CreateEvent message;
+  cuda::RecordEvent message;
+  {
+    const std::lock_guard lock(stream->mutex);
+    if (stream->write_mark_context != context->id) {
+      ReleaseMark(stream);
+      stream->write_mark = session->NewId(static_cast<uint8_t>(cuda::Handle::kEvent));
+      stream->write_mark_context = context->id;
+      cuda::CreateEvent create;
+      create.event = stream->write_mark;
+      create.context = context->id;
+      create.flags = CU_EVENT_DISABLE_TIMING;
+      if (const int32_t error = session->Send(create); error != 0) return FromWire(error);
+    }
     message.event = stream->write_mark;
-    message.context = context->id;
-    message.flags = CU_EVENT_DISABLE_TIMING;
-    if (const int32_t error = session->Send(message); error != 0) return FromWire(error);
   }
+  // Not under the lock: it may wait for room.
   StreamCommand command;
   command.On(stream);
-  cuda::RecordEvent message;
-  message.event = stream->write_mark;
   const CUresult error = command.Send(message);
   stream->wrote.store(stream->submitted.load(std::memory_order_relaxed), std::memory_order_release);
   return error;

@@ -54,9 +54,12 @@ std::shared_ptr<BlockingWrites::Write> BlockingWrites::Watch(Enqueue& enqueue) {
 
 std::shared_ptr<BlockingWrites::Write> BlockingWrites::Begin(Enqueue& enqueue) {
   cl_command_queue queue = enqueue.queue();
-  // In this order; AddToContext() counts first. So one of the two sees the other.
-  queue->wrote_alone.store(true, std::memory_order_seq_cst);
-  if (queue->context->queue_count.load(std::memory_order_seq_cst) < 2) return nullptr;
+  const std::atomic<uint32_t>& queues = queue->context->queue_count;
+  if (queues.load(std::memory_order_seq_cst) < 2) {
+    // In this order; AddToContext() counts first. So one of the two sees the other.
+    queue->wrote_alone.store(true, std::memory_order_seq_cst);
+    if (queues.load(std::memory_order_seq_cst) < 2) return nullptr;
+  }
   return Watch(enqueue);
 }
 
