@@ -7,17 +7,6 @@
 #include "interposer/opencl/transfers.h"
 
 namespace hawser::ocl {
-namespace {
-
-/// A use more, unless the queue is ending.
-bool TryUse(cl_command_queue queue) {
-  uint32_t uses = queue->uses.load(std::memory_order_relaxed);
-  while (uses != 0 && !queue->uses.compare_exchange_weak(uses, uses + 1, std::memory_order_acq_rel)) {
-  }
-  return uses != 0;
-}
-
-}  // namespace
 
 void BlockingWrites::OfOthers(cl_command_queue queue, std::vector<cl_event>* events) {
   const std::lock_guard lock(mutex_);

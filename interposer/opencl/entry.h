@@ -66,6 +66,14 @@ Handle Use(Handle handle) {
   if (handle != nullptr) handle->uses.fetch_add(1, std::memory_order_relaxed);
   return handle;
 }
+/// The same of an object whose end may have begun; then false. It must not be freed meanwhile.
+template <typename Handle>
+bool TryUse(Handle handle) {
+  uint32_t uses = handle->uses.load(std::memory_order_relaxed);
+  while (uses != 0 && !handle->uses.compare_exchange_weak(uses, uses + 1, std::memory_order_acq_rel)) {
+  }
+  return uses != 0;
+}
 template <typename Handle>
 void DropUse(Handle handle) {
   if (handle != nullptr && handle->uses.fetch_sub(1, std::memory_order_acq_rel) == 1) Destroy(handle);

@@ -45,13 +45,7 @@ bool HasPointers(Magic magic) { return magic == Magic::kMem || magic == Magic::k
 
 /// The live object of that id with one more use. The caller holds the table's mutex, so that it cannot be freed: an
 /// object leaves the table before it is.
-Object* TakeLocked(Object* object) {
-  uint32_t uses = object->uses.load(std::memory_order_relaxed);
-  do {
-    if (uses == 0) return nullptr;  // Its end has begun.
-  } while (!object->uses.compare_exchange_weak(uses, uses + 1, std::memory_order_acq_rel));
-  return object;
-}
+Object* TakeLocked(Object* object) { return TryUse(object) ? object : nullptr; }
 
 Object* Find(wire::Id id) {
   Table* table = TableOf(id);
