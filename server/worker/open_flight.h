@@ -7,6 +7,13 @@
 // mark that was passed last can be estimated. When it is more than the bound, the next launch waits (how, is the
 // backend's affair) until about half of it is over, so the device never runs dry. Two launches may always be under way.
 //
+// What was learnt may be wrong: a kernel that had little to do has much now. So it is trusted no further than the
+// stream is known to have gone: no more launches than the *window* are under way without proof that they end, eight to
+// begin with, and there is a mark for each quarter of it. Proof is a mark that was passed, or that somebody saw the
+// stream idle (Over(): who waits for each launch needs no marks). While marks are passed in time the window doubles;
+// when the session has not used it for long, it shrinks; when kernels turn out much longer than thought it is as at
+// first.
+//
 // Marks that were not passed yet also say, when somebody else comes, that the device goes on (LaunchGate::Charge).
 #ifndef HAWSER_SERVER_WORKER_OPEN_FLIGHT_H_
 #define HAWSER_SERVER_WORKER_OPEN_FLIGHT_H_
@@ -42,25 +49,43 @@ class OpenFlight {
   static constexpr uint32_t kMostUnmarked = 128;
   /// Marks within the bound.
   static constexpr uint32_t kMarks = 8;
+  /// Launches without proof, at first; marks within them.
+  static constexpr uint32_t kFirstWindow = 8;
+  static constexpr uint32_t kWindowMarks = 4;
 
   /// The launch path: the next launch should wait: Look(), and if this is still so, until ResumeAt() is passed. What
   /// has no mark and was found to take longer than it was thought to gets one with the next launch, which can be waited
   /// for.
-  bool full() const { return flying_ns_ >= cap_ns_ && flying_ >= 2 && !segments_.empty(); }
+  bool full() const {
+    return (flying_ns_ >= cap_ns_ || unproven() >= window_) && unproven() >= 2 && !segments_.empty();
+  }
 
-  /// The launch path: `items` of this kernel were launched. True: put a mark behind it, now.
+  /// The launch path: `items` of this kernel were launched. True: Look(), and Over() with what is known; if Due() then,
+  /// put a mark behind it, now.
   bool Add(const OpenSpeed& kernel, uint64_t items) {
     // Of what is not known two are under way at a time.
     const double ns = kernel.known() ? kernel.ns_per_item() * static_cast<double>(items) : cap_ns_ / 2;
     flying_ns_ += ns;
-    ++flying_;
+    ++given_;
     last_.estimate_ns += ns;
     last_.kernel_ns = ns;
     ++last_.launches;
-    return last_.estimate_ns * kMarks >= cap_ns_ || last_.launches >= kMostUnmarked;
+    return last_.estimate_ns * kMarks >= cap_ns_ || given_ >= check_at_;
+  }
+  /// How many launches it was told, ever.
+  const uint64_t& given() const { return given_; }
+  /// Somebody saw that the first so many of these are over.
+  void Over(uint64_t launches) { over_ = std::clamp(launches, over_, given_); }
+  /// When Add() gave true: whether a mark is needed. If not, it is asked for later.
+  bool Due() {
+    Fit();
+    const uint64_t bare = std::min<uint64_t>(last_.launches, unproven());
+    if (last_.estimate_ns * kMarks >= cap_ns_ || bare >= stride()) return true;
+    check_at_ = given_ + stride() - bare;
+    return false;
   }
 
-  /// The mark that Add() asked for, for the launch that it was told. Look() before. `cap_ns`: the bound.
+  /// The mark that is Due(), for the launch that Add() was told. Look() before. `cap_ns`: the bound.
   void Put(Mark mark, std::shared_ptr<OpenSpeed> kernel, uint64_t items, uint64_t cap_ns) {
     cap_ns_ = static_cast<double>(cap_ns);
     last_.mark = std::move(mark);
@@ -68,6 +93,9 @@ class OpenFlight {
     last_.kernel = std::move(kernel);
     last_.items = std::max<uint64_t>(1, items);
     last_.busy = !segments_.empty();
+    last_.upto = given_;
+    last_.filled = unproven() >= window_ / kWindowMarks;
+    check_at_ = given_ + stride();
     segments_.push_back(std::exchange(last_, Segment()));
   }
 
@@ -77,9 +105,9 @@ class OpenFlight {
     segment.mark = std::move(mark);
     segment.launches = 1;
     segment.estimate_ns = ns;
+    segment.upto = ++given_;
     segments_.push_back(std::move(segment));
     flying_ns_ += ns;
-    ++flying_;
   }
   double cap_ns() const { return cap_ns_; }
   /// How long the device will take for what is under way, by what is known.
@@ -92,7 +120,7 @@ class OpenFlight {
     while (!segments_.empty() && passed(segments_.front().mark)) {
       Segment over = std::move(segments_.front());
       segments_.pop_front();
-      flying_ -= over.launches;
+      Over(over.upto);
       if (has_passed_) Learn(over, static_cast<double>(between(passed_, over.mark)));
       passed_ = std::move(over.mark);
       has_passed_ = true;
@@ -103,6 +131,8 @@ class OpenFlight {
 
   /// The mark at which the next launch may go on; there is one while full().
   const Mark& ResumeAt() const {
+    // What is not believed is no reason to wait longer than until something is proven.
+    if (flying_ns_ < cap_ns_) return segments_[0].mark;
     // Something stays behind it, if there is something.
     size_t at = 0, end = segments_.size();
     if (last_.launches == 0 && end > 1) --end;
@@ -121,7 +151,7 @@ class OpenFlight {
     passed_ = Mark();
     has_passed_ = false;
     flying_ns_ = 0;
-    flying_ = 0;
+    over_ = given_;
     return marks;
   }
 
@@ -131,15 +161,40 @@ class OpenFlight {
     Mark mark{};
     std::shared_ptr<OpenSpeed> kernel;  ///< Null while there is no mark, and of what was assumed.
     uint64_t items = 0;
+    uint64_t upto = 0;  ///< given() with the last of them.
     uint32_t launches = 0;
     double kernel_ns = 0;    ///< The last one's estimate.
     double estimate_ns = 0;  ///< Of all.
     bool was_known = false;
-    bool busy = false;  ///< The device had not passed the mark before when all of this was launched.
+    bool busy = false;    ///< The device had not passed the mark before when all of this was launched.
+    bool filled = false;  ///< The window was made use of.
   };
+
+  /// Launches until the window is made as small as what was used of it; and the most that it grows to.
+  static constexpr uint64_t kHabit = 512;
+  static constexpr uint32_t kMostWindow = 1U << 20;
+
+  uint64_t unproven() const { return given_ - over_; }
+  uint32_t stride() const { return std::min(kMostUnmarked, window_ / kWindowMarks); }
+  void Fit() {
+    used_ = std::max(used_, unproven());
+    if (given_ < fit_at_) return;
+    if (const uint64_t used = std::max<uint64_t>({used_ * kWindowMarks, window_ / 4, kFirstWindow}); used < window_)
+      window_ = static_cast<uint32_t>(used);
+    used_ = 0;
+    fit_at_ = given_ + kHabit;
+  }
 
   void Learn(const Segment& segment, double measured_ns) {
     if (measured_ns <= 0 || segment.kernel == nullptr) return;
+    // What took longer than thought, with a pause of the program in between perhaps, proves something if it was short.
+    const bool longer = measured_ns > 4 * segment.estimate_ns && measured_ns * kMarks >= cap_ns_;
+    if (longer && segment.busy && measured_ns >= cap_ns_) {
+      window_ = kFirstWindow;
+      check_at_ = std::min(check_at_, given_ + stride());
+    } else if (!longer && segment.filled) {
+      window_ = std::min(window_ * 2, kMostWindow);
+    }
     const auto items = static_cast<double>(segment.items);
     if (!segment.was_known) {
       // The only one in there, as each such one gets a mark.
@@ -166,8 +221,12 @@ class OpenFlight {
   }
 
   double cap_ns_ = kDefaultCapNs;
-  double flying_ns_ = 0;  ///< Not seen end.
-  uint32_t flying_ = 0;
+  double flying_ns_ = 0;           ///< Not seen end.
+  uint64_t given_ = 0, over_ = 0;  ///< Launches: told, and known to be over.
+  uint64_t check_at_ = kFirstWindow / kWindowMarks;
+  uint32_t window_ = kFirstWindow;
+  uint64_t used_ = 0;  ///< The most that was unproven of late.
+  uint64_t fit_at_ = kHabit;
   Segment last_;  ///< Behind the last mark.
   std::deque<Segment> segments_;
   Mark passed_{};  ///< The latest that was passed.

@@ -92,16 +92,15 @@ int main(int argc, char** argv) {
   };
   int launches = 1;
   if (queue) {
-    // So many rounds that a kernel takes some hundredths of a second; together much more than the limit. Longer ones
-    // may be a dozen under way before anything is known of their speed, on a busy machine as long as the limit.
+    // So many rounds that a kernel takes about a twentieth of a second; a hundred of those.
     double took = 0;
-    for (; result == CUDA_SUCCESS && took < 0.01; rounds *= 2) {
+    for (; result == CUDA_SUCCESS && took < 0.05; rounds *= 2) {
       const auto begin = std::chrono::steady_clock::now();
       if ((result = launch()) == CUDA_SUCCESS) result = cuCtxSynchronize();
       took = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
     }
     rounds /= 2;
-    launches = 200;
+    launches = 100;
   }
   if (behind && result == CUDA_SUCCESS) {
     result = cuLaunchHostFunc(

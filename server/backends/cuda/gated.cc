@@ -216,6 +216,7 @@ void CudaBackend::MarkOpen(const Place& at, const std::shared_ptr<KernelFacts>& 
   // An event would become a part of what is captured; and to ask for one may end that.
   if (!captures()) {
     LookOpen(stream);
+    if (!stream.open.Due()) return;
     mark = PooledEvent::Take(at.context->timers);
   }
   if (mark == nullptr || driver_.cuEventRecord(mark->native(), at.native()) != CUDA_SUCCESS) {
@@ -231,6 +232,7 @@ void CudaBackend::LookOpen(StreamState& stream) {
   stream.open.Look(
       [this](const Mark& mark) { return driver_.cuEventQuery(mark->native()) != CUDA_ERROR_NOT_READY; },
       [this](const Mark& one, const Mark& other) { return ElapsedNs(driver_, one->native(), other->native()); });
+  stream.open.Over(stream.lane.over->load(std::memory_order_relaxed));
 }
 
 void CudaBackend::LeaveOpen(const Context& context, StreamState& stream) {

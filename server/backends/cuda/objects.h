@@ -66,6 +66,8 @@ struct ModuleCode;
 
 /// Of the executor, but for its lane's jobs.
 struct StreamState : std::enable_shared_from_this<StreamState> {
+  StreamState() { lane.launches = &open.given(); }
+
   OwnedStream owned;  ///< Null: the legacy default stream.
   wire::Id id;        ///< Null: likewise.
   wire::Id context;
@@ -104,6 +106,7 @@ struct Stream {
 struct EventState {
   OwnedEvent owned;
   CUcontext native_context = nullptr;
+  Waits::Progress behind;  ///< What it was recorded behind.
 };
 struct Event {
   int32_t error = 0;

@@ -42,6 +42,7 @@ CUresult CudaBackend::SynchronizeBehind(const Place& at, std::function<void(CUre
     result = driver_.cuStreamSynchronize(at.native());
     if (services_.drain_kernel_output) services_.drain_kernel_output();
     if (result == CUDA_SUCCESS) {
+      at.stream->lane.Newest().NoteOver();
       done(result);
       return result;
     }
@@ -119,6 +120,7 @@ int32_t CudaBackend::WatchStream(const cuda::Call& call, const cuda::WatchStream
   if (!at.ok()) return answer(at.status);
   const CUresult result = driver_.cuStreamQuery(at.native());
   if (result == CUDA_SUCCESS && waits_->nothing_lands()) {
+    at.stream->lane.Newest().NoteOver();
     if (services_.drain_kernel_output) services_.drain_kernel_output();
     return answer(0);
   }
@@ -171,6 +173,7 @@ int32_t CudaBackend::RecordEvent(const cuda::Call& call, const cuda::RecordEvent
   int32_t status = 0;
   const Event* event = Use<Event>(message.event, &status);
   if (event == nullptr) return Fail(call, status, {}, message.context);
+  event->state->behind = at.stream->lane.Newest();
   if (message.flags != 0) {
     if (driver_.cuEventRecordWithFlags == nullptr) return Fail(call, kNotSupported, {}, message.context);
     return Finish(call, driver_.cuEventRecordWithFlags(event->native(), at.native(), message.flags), message.context);
@@ -183,6 +186,7 @@ int32_t CudaBackend::RecordContext(const cuda::Call& call, const cuda::RecordCon
   const Context* context = Enter(message.context, &status);
   const Event* event = context != nullptr ? Use<Event>(message.event, &status) : nullptr;
   if (event == nullptr) return Fail(call, status, {}, message.context);
+  event->state->behind = {};
   if (driver_.cuCtxRecordEvent == nullptr) return Fail(call, kNotSupported, {}, message.context);
   return Finish(call, driver_.cuCtxRecordEvent(context->native, event->native()), message.context);
 }
@@ -208,6 +212,7 @@ int32_t CudaBackend::SynchronizeEvent(const cuda::Call& call, const cuda::Synchr
   CUresult result = driver_.cuEventQuery(event->native());
   if (result == CUDA_SUCCESS && waits_->nothing_lands()) {
     result = driver_.cuEventSynchronize(event->native());
+    event->state->behind.NoteOver();
     if (services_.drain_kernel_output) services_.drain_kernel_output();
     return ReplyStatus(call, result);
   }
@@ -216,7 +221,10 @@ int32_t CudaBackend::SynchronizeEvent(const cuda::Call& call, const cuda::Synchr
     return ReplyStatus(call, result);
   }
   waits_->OnEvent(event->state->native_context, event->native(), event->state,
-                  [this, call](CUresult end) { (void)ReplyStatus(call, end); });
+                  [this, call, behind = event->state->behind](CUresult end) {
+                    if (end == CUDA_SUCCESS) behind.NoteOver();
+                    (void)ReplyStatus(call, end);
+                  });
   return 0;
 }
 
@@ -228,6 +236,7 @@ int32_t CudaBackend::WatchEvent(const cuda::Call& call, const cuda::WatchEvent& 
   if (event == nullptr || Enter(event->context, &status) == nullptr) return answer(status);
   const CUresult result = driver_.cuEventQuery(event->native());
   if (result == CUDA_SUCCESS && waits_->nothing_lands()) {
+    event->state->behind.NoteOver();
     if (services_.drain_kernel_output) services_.drain_kernel_output();
     return answer(0);
   }
@@ -237,7 +246,8 @@ int32_t CudaBackend::WatchEvent(const cuda::Call& call, const cuda::WatchEvent& 
   }
   if (!answered) (void)ReplyStatus(call, CUDA_ERROR_NOT_READY);
   waits_->OnEvent(event->state->native_context, event->native(), event->state,
-                  [this, object = message.event, ticket = message.ticket](CUresult end) {
+                  [this, object = message.event, ticket = message.ticket, behind = event->state->behind](CUresult end) {
+                    if (end == CUDA_SUCCESS) behind.NoteOver();
                     cuda::Completed notice;
                     notice.object = object;
                     notice.ticket = ticket;

@@ -150,6 +150,7 @@ CUresult Waits::After(StreamLane* where, CUstream stream, const std::shared_ptr<
     return result;
   }
   if (where->lane == nullptr) where->lane = Acquire();
+  job.behind = where->Newest();
   job.context = events->context();
   job.events = events;
   job.lands = lands;
@@ -165,6 +166,7 @@ CUresult Waits::Tell(StreamLane* where, CUstream stream, const std::shared_ptr<E
   callback->root = root_;
   callback->job.context = events->context();
   callback->job.done = std::move(done);
+  callback->job.behind = where->Newest();
   Count(callback->job);
   const CUresult result = driver_->cuStreamAddCallback(stream, OnCallback, callback.get(), 0);
   if (result == CUDA_SUCCESS) {
@@ -261,6 +263,7 @@ void Waits::AwaitLandings(uint64_t before) {
 }
 
 void Waits::Finish(Job& job, CUresult result) {
+  if (result == CUDA_SUCCESS) job.behind.NoteOver();
   if (!job.lands) AwaitLandings(job.ticket);
   if (drain_output_) drain_output_();
   if (observer_ && job.context != nullptr) observer_(job.context, result);

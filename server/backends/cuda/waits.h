@@ -84,9 +84,26 @@ class Waits {
   class Lane;
   using LaneHandle = std::shared_ptr<Lane>;
 
+  /// Launches of a stream that are over once what came behind them is; any thread may tell the stream.
+  struct Progress {
+    std::shared_ptr<std::atomic<uint64_t>> over;  ///< Of the first so many it is known. Null: nobody wants to know.
+    uint64_t launches = 0;
+
+    void NoteOver() const {
+      if (over == nullptr) return;
+      uint64_t known = over->load(std::memory_order_relaxed);
+      while (known < launches && !over->compare_exchange_weak(known, launches, std::memory_order_relaxed)) {
+      }
+    }
+  };
+
   /// Where a stream's jobs wait. Executor's.
   struct StreamLane {
     LaneHandle lane;
+    const uint64_t* launches = nullptr;  ///< What the stream was given so far; the stream's. Null: not known.
+    std::shared_ptr<std::atomic<uint64_t>> over = std::make_shared<std::atomic<uint64_t>>(0);
+
+    Progress Newest() const { return launches != nullptr ? Progress{over, *launches} : Progress{}; }
   };
 
   /// `calls_back`: cuStreamAddCallback() costs less than a thread that waits, and when it calls, what kernels printed
@@ -120,6 +137,7 @@ class Waits {
     std::shared_ptr<const void> owner;
     bool lands = false;
     uint64_t ticket = 0;
+    Progress behind;
     LaneHandle borrowed;  ///< Given back when the job is over.
     Done done;
   };

@@ -86,7 +86,7 @@ bool Splitter::HoldSlowly(Queue& queue) {
     if (!idle) queue.open.Assume(Handle<cl_event>::Share(queue.last.get()), queue.open.cap_ns() / 2);
     return false;
   }
-  queue.open.Look([](const Handle<cl_event>& mark) { return IsComplete(mark); }, &BetweenEnds);
+  LookOpen(queue);
   if (!queue.open.full() || !queue.open.has_marks()) return false;
   // Behind what waits for others the guest is not ahead of the device; and it asks in any case.
   Settle(queue);
@@ -116,8 +116,15 @@ void Splitter::LearnOpen(Queue& queue, KernelSplit& kernel) {
   }
 }
 
-void Splitter::PutMark(Queue& queue, KernelSplit& kernel, cl_event event, uint64_t items) {
+void Splitter::LookOpen(Queue& queue) {
   queue.open.Look([](const Handle<cl_event>& mark) { return IsComplete(mark); }, &BetweenEnds);
+  // The newest launch may be behind it.
+  if (queue.open.given() > 0 && IsComplete(queue.last)) queue.open.Over(queue.open.given() - 1);
+}
+
+void Splitter::PutMark(Queue& queue, KernelSplit& kernel, cl_event event, uint64_t items) {
+  LookOpen(queue);
+  if (!queue.open.Due()) return;
   const bool plain = queue.native.is_plain();
   Handle<cl_event> mark = plain ? queue.native.MeasuredEnd(event) : Handle<cl_event>();
   if (!mark) mark = Handle<cl_event>::Share(event);
