@@ -16,16 +16,33 @@
 
 namespace hawser::proto {
 
-/// Values count up, so that no two neighbours are equal and every byte of a number matters.
-/// Views live as long as the arena.
+/// Where an arena's values come from when they shall not count up.
+class SampleValues {
+ public:
+  virtual ~SampleValues() = default;
+  /// A number of so many bytes.
+  virtual uint64_t Number(size_t bytes) = 0;
+  virtual wire::Id Id(uint8_t type) = 0;
+  /// How many bytes, characters or elements there are, where a sample has `count`.
+  virtual size_t Count(size_t count) = 0;
+  /// Empty: letters.
+  virtual std::string_view Name() = 0;
+};
+
+/// Values count up, so that no two neighbours are equal and every byte of a number matters; or they are drawn from
+/// `values`, which outlives the arena. Views live as long as the arena.
 class SampleArena {
  public:
+  explicit SampleArena(SampleValues* values = nullptr) : values_(values) {}
+
   template <typename T>
   T Number() {
+    if (values_ != nullptr) return static_cast<T>(values_->Number(sizeof(T)));
     const uint64_t bits = ++count_ * 0x0101010101010101u;
     return static_cast<T>(bits);
   }
   wire::Id Id(uint8_t type) {
+    if (values_ != nullptr) return values_->Id(type);
     ++count_;
     return wire::Id(type, count_, count_ * 3);
   }
@@ -38,29 +55,33 @@ class SampleArena {
     }
   }
   wire::Bytes Bytes(size_t size) {
-    std::span<std::byte> bytes = Keep<std::byte>(size);
+    std::span<std::byte> bytes = Keep<std::byte>(Count(size));
     for (std::byte& each : bytes) each = Number<std::byte>();
     return bytes;
   }
   std::string_view String(size_t size) {
+    if (values_ != nullptr) {
+      if (const std::string_view name = values_->Name(); !name.empty()) return name;
+    }
     std::span<char> text = Keep<char>(size);
     for (char& each : text) each = static_cast<char>('a' + ++count_ % 26);
     return {text.data(), text.size()};
   }
   template <typename T>
   wire::ArrayView<T> Array(size_t count, uint8_t type) {
-    std::span<T> values = Keep<T>(count);
+    std::span<T> values = Keep<T>(Count(count));
     for (T& each : values) each = Element<T>(type);
     return wire::ArrayView<T>(values.data(), values.size());
   }
   template <typename Message, typename Fill>
   wire::ListView<Message> List(size_t count, Fill fill) {
-    std::span<Message> messages = Keep<Message>(count);
+    std::span<Message> messages = Keep<Message>(Count(count));
     for (Message& each : messages) fill(&each);
     return wire::ListView<Message>(std::span<const Message>(messages));
   }
 
  private:
+  size_t Count(size_t count) const { return values_ != nullptr ? values_->Count(count) : count; }
   template <typename T>
   std::span<T> Keep(size_t count) {
     auto values = std::make_shared<std::vector<T>>(count);
@@ -68,6 +89,7 @@ class SampleArena {
     return *values;
   }
 
+  SampleValues* const values_;
   std::vector<std::shared_ptr<void>> kept_;
   uint32_t count_ = 0;
 };

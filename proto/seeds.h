@@ -22,12 +22,14 @@ struct Seed {
   std::vector<std::byte> frame;  ///< Header and payload.
 };
 
-/// Collects seeds.
+/// Collects seeds. `values`: what they are filled with; null: values that count up.
 class SeedSink {
  public:
+  explicit SeedSink(SampleValues* values = nullptr) : values_(values) {}
+
   template <typename Message>
   void Add(const char* folder, const char* name, uint16_t opcode) {
-    SampleArena arena;
+    SampleArena arena(values_);
     Message message;
     FillSample(arena, &message);
     wire::FrameHeader header;
@@ -44,6 +46,7 @@ class SeedSink {
   const std::vector<Seed>& seeds() const { return seeds_; }
 
  private:
+  SampleValues* const values_;
   std::vector<Seed> seeds_;
 };
 

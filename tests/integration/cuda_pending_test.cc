@@ -3,6 +3,7 @@
 // with the stream waits for it, and nobody and nothing else does; however much it is.
 #include <cuda.h>
 
+#include <chrono>
 #include <cstdint>
 #include <cstdlib>
 #include <future>
@@ -140,6 +141,66 @@ TEST_F(CudaPending, ThousandsOfLaunchesBehindAValue) {
   HAWSER_CU(cuStreamSynchronize(two_));
   launches.join();
   Expect(a_, kMany, one_);
+}
+
+TEST_F(CudaPending, WhatEndsBehindAKernelDelaysNobody) {
+  // Runs until there is a 1.
+  constexpr char kUntil[] = R"(
+.version 7.0
+.target sm_50
+.address_size 64
+.visible .entry until(.param .u64 p)
+{
+  .reg .pred %q;
+  .reg .u32 %r;
+  .reg .u64 %d<3>;
+  ld.param.u64 %d1, [p];
+  cvta.to.global.u64 %d2, %d1;
+AGAIN:
+  ld.volatile.global.u32 %r, [%d2];
+  setp.ne.u32 %q, %r, 1;
+  @%q bra AGAIN;
+  ret;
+}
+)";
+  CUdeviceptr flag = 0, large = 0, small = 0;
+  CUmodule module = nullptr, another = nullptr;
+  CUfunction until = nullptr;
+  CUarray array = nullptr;
+  CUDA_ARRAY_DESCRIPTOR shape{};
+  shape.Width = 16;
+  shape.Height = 16;
+  shape.Format = CU_AD_FORMAT_FLOAT;
+  shape.NumChannels = 1;
+  HAWSER_CU(cuMemAlloc(&flag, sizeof(uint32_t)));
+  HAWSER_CU(cuMemAlloc(&large, kLarge));
+  HAWSER_CU(cuMemAlloc(&small, 256));
+  HAWSER_CU(cuModuleLoadData(&module, kUntil));
+  HAWSER_CU(cuModuleGetFunction(&until, module, "until"));
+  HAWSER_CU(cuModuleLoadData(&another, Kernels()));
+  HAWSER_CU(cuArrayCreate(&array, &shape));
+  HAWSER_CU(cuMemsetD32(flag, 0, 1));
+  HAWSER_CU(cuCtxSynchronize());
+  void* arguments[] = {&flag};
+  HAWSER_CU(cuLaunchKernel(until, 1, 1, 1, 1, 1, 1, 0, one_, arguments, nullptr));
+  // These may wait for the device.
+  std::thread frees([&] {
+    HAWSER_CU(cuCtxSetCurrent(context_));
+    HAWSER_CU(cuMemFree(large));
+    HAWSER_CU(cuMemFree(small));
+    HAWSER_CU(cuArrayDestroy(array));
+    HAWSER_CU(cuModuleUnload(another));
+  });
+  // Nobody else does: some rounds, as the other thread may come late.
+  for (uint32_t round = 1; round <= 50; ++round) {
+    HAWSER_CU(cuMemsetD32Async(b_, round, 1, two_));
+    Expect(b_, round, two_);
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  }
+  EXPECT_EQ(cuStreamQuery(one_), CUDA_ERROR_NOT_READY);
+  HAWSER_CU(cuMemsetD32Async(flag, 1, 1, two_));
+  frees.join();
+  HAWSER_CU(cuCtxSynchronize());
 }
 
 TEST_F(CudaPending, FunctionsOfStreamsThatWaitForEachOther) {

@@ -498,9 +498,9 @@ class CudaBackend final : public cuda::Handler, public SessionBackend {
   static void CUDA_CB RunHostCall(void* data);
   /// Functions of graphs may hold the device up, for as long as the guest likes.
   bool HostCallsDue() const { return !host_calls_.empty(); }
-  /// What waits for the device is left to disposals_: NVIDIA's driver frees when it is idle, and when that is may be
-  /// the guest's affair.
-  bool FreesWait() const { return HostCallsDue() || !chosen_.soft; }
+  /// What waits for the device is left to disposals_: drivers free when it is idle, and when that is may be the guest's
+  /// affair. False: it is idle, of those that say so at no cost.
+  bool FreesWait();
   /// Ends `owned` now, or by disposals_.
   template <typename Owned>
   void Dispose(Owned owned) {

@@ -216,7 +216,7 @@ int32_t CudaBackend::CreateContext(const cuda::Call& call, const cuda::CreateCon
     current_ = context.native;  // A new context is current.
   }
   if (const int32_t status = EnterNative(context.native); status != 0) return Fail(call, status, message.context);
-  context.staging = std::make_shared<StagingPool>(&driver_, staging_budget_.get());
+  context.staging = std::make_shared<StagingPool>(&driver_, context.native, staging_budget_.get(), &disposals_);
   context.events = std::make_shared<EventPool>(&driver_, context.native);
   context.timers = std::make_shared<EventPool>(&driver_, context.native, CU_EVENT_BLOCKING_SYNC);
   context.legacy = std::make_shared<StreamState>();

@@ -13,6 +13,23 @@ constexpr std::chrono::seconds kLongestFree(10);
 
 }  // namespace
 
+bool CudaBackend::FreesWait() {
+  if (!chosen_.soft || deferring_ || HostCallsDue() || captures()) return true;
+  // Asking each of many streams, and each context's, would take longer than the other thread does.
+  constexpr uint32_t kMost = 16;
+  uint32_t asked = 0;
+  bool busy = false;
+  objects_->Table<Context>().ForEach([&](wire::Id, const Context& context) {
+    busy = busy || (context.error == 0 && context.native != current_) ||
+           (context.error == 0 && driver_.cuStreamQuery(nullptr) != CUDA_SUCCESS);
+  });
+  objects_->Table<Stream>().ForEach([&](wire::Id, const Stream& stream) {
+    busy = busy || ++asked > kMost ||
+           (stream.error == 0 && driver_.cuStreamQuery(stream.state->native()) != CUDA_SUCCESS);
+  });
+  return busy;
+}
+
 bool CudaBackend::AwaitFrees() {
   // Who frees waits for the device, and the device may wait for a function of a graph, of whose end we would hear.
   FreePostponed();

@@ -22,7 +22,18 @@ StagingPool::~StagingPool() {
 void StagingPool::Trim() {
   const std::lock_guard<std::mutex> lock(mutex_);
   for (size_t i = 0; i < kClasses; ++i) {
-    for (std::byte* data : free_[i]) Drop(data, kSmallest << i, !retired_);
+    const uint64_t capacity = kSmallest << i;
+    for (std::byte* data : free_[i]) {
+      if (retired_ || !budget_->Leave(capacity)) {
+        Drop(data, capacity, !retired_);
+        continue;
+      }
+      disposals_->Add(context_, [driver = driver_, budget = budget_, data, capacity] {
+        (void)driver->cuMemHostUnregister(data);
+        ::munmap(data, capacity);
+        budget->Left(capacity);
+      });
+    }
     free_[i].clear();
   }
   kept_ = 0;

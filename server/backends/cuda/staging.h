@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Host memory for data that passes through the worker, registered with the driver so that copies are asynchronous.
 //
-// Threads: any. Lock: the pool's mutex_, under which nothing is called but the system's allocator and the driver's
-// registration.
+// A driver waits for the device before it lets memory go (cuMemHostUnregister), and the device may wait for the guest; so
+// blocks that are not needed any more leave by disposals.h, and whoever takes one never waits for that.
+//
+// Threads: any. Lock: the pool's mutex_, under which nothing is called but the system's allocator and the disposals.
 #ifndef HAWSER_SERVER_BACKENDS_CUDA_STAGING_H_
 #define HAWSER_SERVER_BACKENDS_CUDA_STAGING_H_
 
@@ -14,6 +16,7 @@
 #include <utility>
 #include <vector>
 
+#include "server/backends/cuda/disposals.h"
 #include "server/backends/cuda/driver_table.h"
 
 namespace hawser::server::cuda_backend {
@@ -32,6 +35,19 @@ class StagingBudget {
     const std::lock_guard<std::mutex> lock(mutex_);
     used_ -= bytes;
   }
+  /// Of what is used so much will be given back, but not at once; until then it does not count. False: too much is on its
+  /// way already, and it counts.
+  bool Leave(uint64_t bytes) {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    if (bytes > limit_ - leaving_) return false;
+    leaving_ += bytes;
+    used_ -= bytes;
+    return true;
+  }
+  void Left(uint64_t bytes) {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    leaving_ -= bytes;
+  }
   uint64_t used() const {
     const std::lock_guard<std::mutex> lock(mutex_);
     return used_;
@@ -41,6 +57,7 @@ class StagingBudget {
   const uint64_t limit_;
   mutable std::mutex mutex_;
   uint64_t used_ = 0;
+  uint64_t leaving_ = 0;
 };
 
 /// Blocks of one context. Their memory is the worker's own and only registered with the driver, so that it outlives the
@@ -74,8 +91,9 @@ class StagingPool : public std::enable_shared_from_this<StagingPool> {
     uint64_t capacity_ = 0;
   };
 
-  /// `budget` and `driver` outlive the pool.
-  StagingPool(const DriverTable* driver, StagingBudget* budget) : driver_(driver), budget_(budget) {}
+  /// Of this context. All but it outlive the pool, and the disposals are drained before the context ends.
+  StagingPool(const DriverTable* driver, CUcontext context, StagingBudget* budget, Disposals* disposals)
+      : driver_(driver), context_(context), budget_(budget), disposals_(disposals) {}
   ~StagingPool();
 
   /// At least `size` bytes, on a thread whose current context is the pool's. Null block: there is no more.
@@ -87,13 +105,15 @@ class StagingPool : public std::enable_shared_from_this<StagingPool> {
   static constexpr uint64_t kSmallest = 4096;
   static constexpr size_t kClasses = 37;  ///< Up to 256 TiB.
 
-  /// Frees all free blocks.
+  /// Lets all free blocks go. Waits for that only when too many are on their way.
   void Trim();
   void Return(std::byte* data, uint64_t capacity);
   void Drop(std::byte* data, uint64_t capacity, bool registered);
 
   const DriverTable* const driver_;
+  const CUcontext context_;
   StagingBudget* const budget_;
+  Disposals* const disposals_;
   std::mutex mutex_;
   bool retired_ = false;
   uint64_t kept_ = 0;                                   ///< Bytes in free blocks.

@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a hostile guest puts into its commands: values at random, of which many name something that exists.
+#ifndef HAWSER_TESTS_HOSTILE_RANDOM_VALUES_H_
+#define HAWSER_TESTS_HOSTILE_RANDOM_VALUES_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <random>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "proto/sample_arena.h"
+#include "wire/id.h"
+
+namespace hawser::hostile {
+
+/// The same seed gives the same values. One thread.
+class RandomValues final : public proto::SampleValues {
+ public:
+  explicit RandomValues(uint64_t seed) : random_(seed) {}
+
+  /// Kinds of handles, what functions and variables are called, and addresses that are worth a try.
+  std::vector<uint8_t> types;
+  std::vector<std::string> names;
+  std::vector<uint64_t> addresses;
+
+  uint64_t Below(uint64_t limit) { return random_() % limit; }
+  bool Chance(int percent) { return Below(100) < static_cast<uint64_t>(percent); }
+
+  uint64_t Number(size_t bytes) override {
+    if (bytes == 1) return random_();
+    const uint64_t kind = Below(100);
+    if (kind < 15) return 0;
+    if (kind < 55) return 1;
+    if (kind < 68) return Below(9);
+    if (kind < 75) return uint64_t{16} << Below(10);
+    if (bytes == 8 && kind < 93 && !addresses.empty())
+      return addresses[Below(addresses.size())] + (Chance(70) ? 0 : Below(5000));
+    // Of 32 bits few are large: a grid of 2^31 blocks is legal, and takes an hour.
+    if (kind < 96) return uint64_t{1} << Below(bytes == 4 && Chance(95) ? 13 : 8 * bytes);
+    if (bytes == 4 && kind < 98) return Below(1u << 12);
+    if (kind < 99) return ~uint64_t{0} - Below(3);
+    return random_();
+  }
+  wire::Id Id(uint8_t type) override {
+    if (Chance(2)) return {};
+    if (Chance(1) && !types.empty()) type = types[Below(types.size())];
+    // Few, so that many of them exist; of what all others need, nearly always the first.
+    const uint64_t kind = Below(100);
+    const uint32_t index = kind < 45 || (type == 1 && kind < 97) ? 1 : kind < 70 ? 2 : kind < 85 ? 3 : kind < 95 ? 4 : 5;
+    return wire::Id(type, Chance(99) ? 1 : 2, index);
+  }
+  size_t Count(size_t count) override {
+    const uint64_t kind = Below(20);
+    if (kind < 12) return count;
+    if (kind < 15) return 0;
+    if (kind < 18) return 1;
+    return Below(4 * count + 1);
+  }
+  std::string_view Name() override {
+    return names.empty() || Chance(15) ? std::string_view() : names[Below(names.size())];
+  }
+
+ private:
+  std::mt19937_64 random_;
+};
+
+}  // namespace hawser::hostile
+
+#endif  // HAWSER_TESTS_HOSTILE_RANDOM_VALUES_H_
