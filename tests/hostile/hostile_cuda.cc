@@ -127,7 +127,7 @@ class Guest {
     for (const proto::Seed& seed : sink.seeds()) {
       // A stream that waits for a value in memory waits for ever here, and with it all that waits for the stream.
       if (seed.folder != "cuda_calls" || seed.name == "EnqueueStreamValues") continue;
-      // These may take away what most others need.
+      // These take away what most others need.
       const bool harms = seed.name == "ReleaseObject" || seed.name == "ResetPrimary" || seed.name == "CreateContext";
       if (harms && values_.Chance(85)) continue;
       // What creates, copies and launches is what others need.

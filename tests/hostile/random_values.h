@@ -34,13 +34,13 @@ class RandomValues final : public proto::SampleValues {
     if (kind < 15) return 0;
     if (kind < 55) return 1;
     if (kind < 68) return Below(9);
+    // A grid of 2^31 blocks is legal, and takes an hour.
+    if (bytes == 4 && kind < 99) return Below(40);
     if (kind < 75) return uint64_t{16} << Below(10);
     if (bytes == 8 && kind < 93 && !addresses.empty())
       return addresses[Below(addresses.size())] + (Chance(70) ? 0 : Below(5000));
-    // Of 32 bits few are large: a grid of 2^31 blocks is legal, and takes an hour.
-    if (kind < 96) return uint64_t{1} << Below(bytes == 4 && Chance(95) ? 13 : 8 * bytes);
-    if (bytes == 4 && kind < 98) return Below(1u << 12);
-    if (kind < 99) return ~uint64_t{0} - Below(3);
+    if (kind < 96) return uint64_t{1} << Below(8 * bytes);
+    if (bytes == 4 || kind < 98) return ~uint64_t{0} - Below(3);
     return random_();
   }
   wire::Id Id(uint8_t type) override {
