@@ -3,6 +3,7 @@
 #ifndef HAWSER_TESTS_HOSTILE_RANDOM_VALUES_H_
 #define HAWSER_TESTS_HOSTILE_RANDOM_VALUES_H_
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <random>
@@ -22,6 +23,8 @@ class RandomValues final : public proto::SampleValues {
 
   /// Kinds of handles, what functions and variables are called, and addresses that are worth a try.
   std::vector<uint8_t> types;
+  /// Of these the first is meant nearly always: what most commands need.
+  std::vector<uint8_t> needed;
   std::vector<std::string> names;
   std::vector<uint64_t> addresses;
 
@@ -46,14 +49,15 @@ class RandomValues final : public proto::SampleValues {
   wire::Id Id(uint8_t type) override {
     if (Chance(2)) return {};
     if (Chance(1) && !types.empty()) type = types[Below(types.size())];
-    // Few, so that many of them exist; of what all others need, nearly always the first.
+    // Mostly few, so that many of them exist; and others, as a name is used once.
     const uint64_t kind = Below(100);
-    const uint32_t index = kind < 45 || (type == 1 && kind < 97) ? 1 : kind < 70 ? 2 : kind < 85 ? 3 : kind < 95 ? 4 : 5;
-    return wire::Id(type, Chance(99) ? 1 : 2, index);
+    const bool first = std::find(needed.begin(), needed.end(), type) != needed.end() && kind < 95;
+    const uint64_t index = first || kind < 30 ? 1 : kind < 70 ? 1 + Below(4) : 1 + Below(60);
+    return wire::Id(type, Chance(99) ? 1 : 2, static_cast<uint32_t>(index));
   }
   size_t Count(size_t count) override {
     const uint64_t kind = Below(20);
-    if (kind < 12) return count;
+    if (kind < 9) return count;
     if (kind < 15) return 0;
     if (kind < 18) return 1;
     return Below(4 * count + 1);

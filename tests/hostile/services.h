@@ -67,7 +67,7 @@ class LateData final : public server::BulkReceiver {
   }
   int32_t Receive(uint64_t, uint64_t size, std::byte* target) override {
     if (size > kLimit) return -5;
-    std::memset(target, 7, size);
+    if (size != 0) std::memset(target, 7, size);
     return 0;
   }
   /// The data of one transfer comes, or is said not to come.
@@ -81,7 +81,7 @@ class LateData final : public server::BulkReceiver {
       std::advance(at, values.Below(waiting_.size()));
       if (at->second.target == nullptr || values.Chance(15)) {
         status = -5;
-      } else {
+      } else if (at->second.size != 0) {
         std::memset(at->second.target, 9, at->second.size);
       }
       done = std::move(at->second.done);

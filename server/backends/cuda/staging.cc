@@ -40,9 +40,9 @@ void StagingPool::Trim() {
 }
 
 StagingPool::Block StagingPool::Take(uint64_t size) {
+  if (size > kSmallest << (kClasses - 1)) return {};
   const uint64_t rounded = std::bit_ceil(size < kSmallest ? kSmallest : size);
   const size_t index = static_cast<size_t>(std::countr_zero(rounded) - std::countr_zero(kSmallest));
-  if (size > (uint64_t{1} << 46) || index >= kClasses) return {};
   bool too_many = false;
   {
     const std::lock_guard<std::mutex> lock(mutex_);

@@ -103,7 +103,7 @@ class StagingPool : public std::enable_shared_from_this<StagingPool> {
 
  private:
   static constexpr uint64_t kSmallest = 4096;
-  static constexpr size_t kClasses = 37;  ///< Up to 256 TiB.
+  static constexpr size_t kClasses = 37;  ///< Up to 256 TiB; nobody asks for more.
 
   /// Lets all free blocks go. Waits for that only when too many are on their way.
   void Trim();

@@ -77,6 +77,7 @@ TEST_F(Staging, TakingNeverWaitsForTheDevice) {
     std::vector<StagingPool::Block> small;
     for (int i = 0; i < 4; ++i) small.push_back(pool->Take(kMegabyte));
     EXPECT_FALSE(pool->Take(kMegabyte)) << "beyond the limit";
+    for (const uint64_t size : {uint64_t{1} << 48, (uint64_t{1} << 63) + 1, ~uint64_t{0}}) EXPECT_FALSE(pool->Take(size));
   }
   // There is room only when the free ones leave, which they cannot yet.
   const StagingPool::Block large = pool->Take(4 * kMegabyte);
