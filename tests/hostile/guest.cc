@@ -32,6 +32,7 @@ void Guest::Take(std::unique_ptr<server::SessionBackend> backend, bool heap) {
   };
   services.drain_kernel_output = [] {};
   services.enable_kernel_output = [] {};
+  if (plan_.seed % 2 != 0) services.launch_gates = new server::OneLaunchGate(*new MoodyGate(plan_.seed));
   server::SessionBackend::Later later;
   later.wake = [] {};
   later.report = [this](const wire::FrameHeader& header, const server::SessionBackend::Outcome& outcome,

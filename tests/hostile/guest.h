@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A guest that sends any commands in any order to a backend: all of a description's, with values at random of which many
-// name something that exists. A backend may refuse them; it must not crash, not hang, and no command may keep the
+// A guest that sends any commands in any order to a backend: all of a description's, with values at random of which
+// many name something that exists. A backend may refuse them; it must not crash, not hang, and no command may keep the
 // executor.
 #ifndef HAWSER_TESTS_HOSTILE_GUEST_H_
 #define HAWSER_TESTS_HOSTILE_GUEST_H_
@@ -13,6 +13,7 @@
 
 #include "proto/seeds.h"
 #include "server/worker/session_backend.h"
+#include "tests/hostile/moody_gate.h"
 #include "tests/hostile/random_values.h"
 #include "tests/hostile/services.h"
 #include "tests/hostile/sessions.h"
@@ -30,7 +31,8 @@ class Guest {
  protected:
   explicit Guest(const Plan& plan) : values_(plan.seed), plan_(plan), random_(plan.seed + 1), heap_(1u << 20) {}
 
-  /// To be called by the constructor of whoever has one. `heap`: the guest shares memory.
+  /// To be called by the constructor of whoever has one. `heap`: the guest shares memory. Half of all sessions share
+  /// the device.
   void Take(std::unique_ptr<server::SessionBackend> backend, bool heap);
 
   /// As an honest guest begins, so that there is something to name.
@@ -58,8 +60,8 @@ class Guest {
   RandomValues values_;
 
  private:
-  /// One command, and what may happen beside it. One that is malformed ends a session, and changed nothing: here it goes
-  /// on.
+  /// One command, and what may happen beside it. One that is malformed ends a session, and changed nothing: here it
+  /// goes on.
   void Send(std::string_view name, uint16_t opcode, const std::vector<std::byte>& payload);
   std::vector<proto::Seed> Calls();
   void HearAll();

@@ -66,12 +66,12 @@ class CudaGuest final : public Guest {
     Take(std::make_unique<server::cuda_backend::CudaBackend>(std::move(driver), settings_,
                                                              server::cuda_backend::AddressRanges()),
          /*heap=*/plan.seed % 3 != 0);
-    for (const Handle type :
-         {Handle::kContext, Handle::kEvent, Handle::kModule, Handle::kFunction, Handle::kStream, Handle::kPool,
-          Handle::kAllocation, Handle::kStaging, Handle::kArray, Handle::kMipmap, Handle::kGraph, Handle::kGraphExec,
-          Handle::kNode})
+    for (const Handle type : {Handle::kContext, Handle::kEvent, Handle::kModule, Handle::kFunction, Handle::kStream,
+                              Handle::kPool, Handle::kAllocation, Handle::kStaging, Handle::kArray, Handle::kMipmap,
+                              Handle::kGraph, Handle::kGraphExec, Handle::kNode})
       values_.types.push_back(static_cast<uint8_t>(type));
-    values_.needed = {static_cast<uint8_t>(Handle::kContext)};
+    for (const Handle type : {Handle::kContext, Handle::kModule, Handle::kFunction})
+      values_.needed.push_back(static_cast<uint8_t>(type));
     values_.names = {"add", "nothing", "table", "factors"};
   }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a worker offers its backend, for a guest that is not there: answers are kept for a look, data from the guest comes
-// late or never, data for it is read to its last byte.
+// What a worker offers its backend, for a guest that is not there: answers are kept for a look, data from the guest
+// comes late or never, data for it is read to its last byte.
 #ifndef HAWSER_TESTS_HOSTILE_SERVICES_H_
 #define HAWSER_TESTS_HOSTILE_SERVICES_H_
 

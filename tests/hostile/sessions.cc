@@ -70,7 +70,8 @@ int RunSessions(int argc, char** argv, const std::function<int(const Plan& plan)
                 WIFSIGNALED(status) ? WTERMSIG(status) : WEXITSTATUS(status), argv[0],
                 static_cast<unsigned long long>(plan.seed), plan.commands);
   }
-  std::printf("%llu sessions of %d commands, %d failed\n", static_cast<unsigned long long>(count), plan.commands, failed);
+  std::printf("%llu sessions of %d commands, %d failed\n", static_cast<unsigned long long>(count), plan.commands,
+              failed);
   return failed == 0 ? 0 : 1;
 }
 

@@ -15,9 +15,9 @@ struct Plan {
   bool tells = false;  ///< Says each command before it runs.
 };
 
-/// `main` of a program: [--seed FIRST] [--count SESSIONS] [--commands EACH] [--tell]. `session` runs one, in a child; what
-/// it returns is the child's exit status. Exit status: 0: all sessions ended so; 1: one was killed by a signal, gave
-/// something else, or took longer than two minutes. The text says which seed that was.
+/// `main` of a program: [--seed FIRST] [--count SESSIONS] [--commands EACH] [--tell]. `session` runs one, in a child;
+/// what it returns is the child's exit status. Exit status: 0: all sessions ended so; 1: one was killed by a signal,
+/// gave something else, or took longer than two minutes. The text says which seed that was.
 int RunSessions(int argc, char** argv, const std::function<int(const Plan& plan)>& session);
 
 }  // namespace hawser::hostile
