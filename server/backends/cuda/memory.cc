@@ -24,8 +24,8 @@ bool CudaBackend::FreesWait() {
            (context.error == 0 && driver_.cuStreamQuery(nullptr) != CUDA_SUCCESS);
   });
   objects_->Table<Stream>().ForEach([&](wire::Id, const Stream& stream) {
-    busy = busy || ++asked > kMost ||
-           (stream.error == 0 && driver_.cuStreamQuery(stream.state->native()) != CUDA_SUCCESS);
+    busy =
+        busy || ++asked > kMost || (stream.error == 0 && driver_.cuStreamQuery(stream.state->native()) != CUDA_SUCCESS);
   });
   return busy;
 }

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Host memory for data that passes through the worker, registered with the driver so that copies are asynchronous.
 //
-// A driver waits for the device before it lets memory go (cuMemHostUnregister), and the device may wait for the guest; so
-// blocks that are not needed any more leave by disposals.h, and whoever takes one never waits for that.
+// A driver waits for the device before it lets memory go (cuMemHostUnregister), and the device may wait for the guest;
+// so blocks that are not needed any more leave by disposals.h, and whoever takes one never waits for that.
 //
 // Threads: any. Lock: the pool's mutex_, under which nothing is called but the system's allocator and the disposals.
 #ifndef HAWSER_SERVER_BACKENDS_CUDA_STAGING_H_
@@ -35,8 +35,8 @@ class StagingBudget {
     const std::lock_guard<std::mutex> lock(mutex_);
     used_ -= bytes;
   }
-  /// Of what is used so much will be given back, but not at once; until then it does not count. False: too much is on its
-  /// way already, and it counts.
+  /// Of what is used so much will be given back, but not at once; until then it does not count. False: too much is on
+  /// its way already, and it counts.
   bool Leave(uint64_t bytes) {
     const std::lock_guard<std::mutex> lock(mutex_);
     if (bytes > limit_ - leaving_) return false;

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Staging memory over a driver that keeps whoever unregisters memory, as one does whose device has something to do.
+#include "server/backends/cuda/staging.h"
+
 #include <gtest/gtest.h>
 
 #include <atomic>
@@ -10,7 +12,6 @@
 #include <vector>
 
 #include "server/backends/cuda/disposals.h"
-#include "server/backends/cuda/staging.h"
 
 namespace hawser::server::cuda_backend {
 namespace {
@@ -77,7 +78,8 @@ TEST_F(Staging, TakingNeverWaitsForTheDevice) {
     std::vector<StagingPool::Block> small;
     for (int i = 0; i < 4; ++i) small.push_back(pool->Take(kMegabyte));
     EXPECT_FALSE(pool->Take(kMegabyte)) << "beyond the limit";
-    for (const uint64_t size : {uint64_t{1} << 48, (uint64_t{1} << 63) + 1, ~uint64_t{0}}) EXPECT_FALSE(pool->Take(size));
+    for (const uint64_t size : {uint64_t{1} << 48, (uint64_t{1} << 63) + 1, ~uint64_t{0}})
+      EXPECT_FALSE(pool->Take(size));
   }
   // There is room only when the free ones leave, which they cannot yet.
   const StagingPool::Block large = pool->Take(4 * kMegabyte);
