@@ -52,6 +52,18 @@ constexpr char kPtx[] = R"(
 DONE:
   ret;
 }
+.visible .entry until(.param .u64 p)
+{
+  .reg .pred %q;
+  .reg .u32 %r;
+  .reg .u64 %d;
+  ld.param.u64 %d, [p];
+AGAIN:
+  ld.volatile.global.u32 %r, [%d];
+  setp.eq.u32 %q, %r, 123456789;
+  @!%q bra AGAIN;
+  ret;
+}
 .visible .entry nothing()
 {
   ret;
@@ -60,7 +72,8 @@ DONE:
 
 class CudaGuest final : public Guest {
  public:
-  CudaGuest(const Plan& plan, ChosenDriver driver) : Guest(plan) {
+  /// In some sessions a kernel never ends, so a command that waits for the device is found.
+  CudaGuest(const Plan& plan, ChosenDriver driver) : Guest(plan), endless_(plan.seed % 5 == 0) {
     settings_.tenant = "hostile";
     // Memory in the heap takes another way than the driver's.
     Take(std::make_unique<server::cuda_backend::CudaBackend>(std::move(driver), settings_,
@@ -123,7 +136,29 @@ class CudaGuest final : public Guest {
       Do("Allocate", allocate);
     }
     if (values_.addresses.empty()) Stop(3, "no memory: the session does not begin as it should");
+    if (endless_) LaunchEndless();
     values_.addresses.push_back(0x1000);  // In nobody's memory; in the heap, pages are counted from 0.
+  }
+
+  void LaunchEndless() {
+    cuda::CreateStream stream;
+    stream.stream = Known(Handle::kStream, 61);  // Nobody guesses that.
+    stream.context = Known(Handle::kContext);
+    stream.flags = CU_STREAM_NON_BLOCKING;
+    Do("CreateStream", stream);
+    cuda::GetFunction get;
+    get.function = Known(Handle::kFunction, 61);
+    get.module = Known(Handle::kModule);
+    get.name = "until";
+    Do("GetFunction", get);
+    cuda::Launch launch;
+    launch.context = stream.context;
+    launch.stream = stream.stream;
+    launch.function = get.function;
+    launch.grid = {1, 1, 1};
+    launch.block = {1, 1, 1};
+    launch.parameters = wire::AsBytes(values_.addresses.data(), sizeof(uint64_t));
+    Do("Launch", launch);
   }
 
   std::string Text(uint16_t opcode, wire::Bytes payload) override { return cuda::Trace(opcode, payload); }
@@ -134,7 +169,10 @@ class CudaGuest final : public Guest {
     if (seed.folder != "cuda_calls" || seed.name == "EnqueueStreamValues") return 0;
     // These take away what most others need.
     const bool harms = seed.name == "ReleaseObject" || seed.name == "ResetPrimary" || seed.name == "CreateContext";
-    if (harms) return values_.Chance(15) ? 1 : 0;
+    // The end of a context waits for what is in it.
+    if (harms) return !endless_ && values_.Chance(15) ? 1 : 0;
+    // What is made under a name that is taken is destroyed at once, and for that the driver waits.
+    if (endless_ && (seed.name == "CreateArray" || seed.name == "CreateMipmap")) return 0;
     // What creates and launches is what others need.
     const bool often = seed.name.starts_with("Create") || seed.name.starts_with("Launch") || seed.name == "AddNode" ||
                        seed.name == "Memset" || seed.name == "GetFunction";
@@ -161,6 +199,7 @@ class CudaGuest final : public Guest {
     }
   }
 
+  const bool endless_;
   server::WorkerSettings settings_;
 };
 

@@ -308,8 +308,9 @@ class CudaBackend final : public cuda::Handler, public SessionBackend {
   void FreePostponed();
   /// `free` runs as soon as nothing uses the memory; the range is forgotten now.
   std::function<void()> ForgetUntil(uint64_t address, std::function<void()> free);
-  /// Waits for what is being freed, for a while. False when that may wait for the executor.
-  bool AwaitFrees();
+  /// Waits for what is being freed, for a while, because there are not so many bytes. False when there never are, or
+  /// when that may wait for the executor.
+  bool AwaitFrees(uint64_t wanted);
   bool Owns(uint64_t address, uint64_t size) const { return size == 0 || memory_.Holds(address, size); }
   bool IsReserved(uint64_t address, uint64_t size) const;
   bool OwnsHeap(uint64_t offset, uint64_t size) const {

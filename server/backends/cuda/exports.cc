@@ -90,7 +90,7 @@ int32_t CudaBackend::OpenChunks(const Context& context, const ExportToken& token
   const SharedChunks chunks = SharedChunks::Decode(thing.handle);
   // All of the chunks lives as long as this, so all of them counts.
   if (chunks.total < thing.size) return CUDA_ERROR_INVALID_HANDLE;
-  if (!ledger_->Reserve(chunks.total) && !(AwaitFrees() && ledger_->Reserve(chunks.total))) {
+  if (!ledger_->Reserve(chunks.total) && !(AwaitFrees(chunks.total) && ledger_->Reserve(chunks.total))) {
     return CUDA_ERROR_OUT_OF_MEMORY;
   }
   const CUresult result = linear_.Open(context.device, chunks, files, thing.size, &range->address);

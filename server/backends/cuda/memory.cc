@@ -30,22 +30,27 @@ bool CudaBackend::FreesWait() {
   return busy;
 }
 
-bool CudaBackend::AwaitFrees() {
+bool CudaBackend::AwaitFrees(uint64_t wanted) {
   // Who frees waits for the device, and the device may wait for a function of a graph, of whose end we would hear.
   FreePostponed();
   if (HostCallsDue() || freeing_.load(std::memory_order_relaxed) == 0) return false;
+  // Nor is there a reason to wait where even all memory would not do.
+  const uint64_t limit = ledger_->counters().limit;
+  size_t free = 0, total = 0;
+  if ((limit != 0 && wanted > limit) || driver_.cuMemGetInfo(&free, &total) != CUDA_SUCCESS) return false;
+  if (wanted > total) return false;
   return disposals_.DrainFor(kLongestFree);
 }
 
 template <typename AllocateFunction>
 int32_t CudaBackend::NewMemory(wire::Id context, uint64_t size, uint64_t charge, MemoryKind kind,
                                AllocateFunction&& allocate, uint64_t* address) {
-  if (charge < size || (!ledger_->Reserve(charge) && !(AwaitFrees() && ledger_->Reserve(charge)))) {
+  if (charge < size || (!ledger_->Reserve(charge) && !(AwaitFrees(charge) && ledger_->Reserve(charge)))) {
     return Explain(CUDA_ERROR_OUT_OF_MEMORY, "the session would hold more device memory than it may");
   }
   CUdeviceptr pointer = 0;
   CUresult result = allocate(&pointer);
-  if (result == CUDA_ERROR_OUT_OF_MEMORY && AwaitFrees()) result = allocate(&pointer);
+  if (result == CUDA_ERROR_OUT_OF_MEMORY && AwaitFrees(charge)) result = allocate(&pointer);
   if (result != CUDA_SUCCESS) {
     ledger_->Cancel(charge);
     Note(context, result);
