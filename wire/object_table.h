@@ -58,8 +58,8 @@ class ObjectTable {
       : type_(type), max_objects_(max_objects) {}
 
   /// Takes the object, unless the id is of another type, beyond the limit, or not newer than what its
-  /// slot holds or last held; then nothing changes.
-  Lookup Insert(Id id, T object) {
+  /// slot holds or last held; then nothing changes, and the caller keeps it.
+  Lookup Insert(Id id, T&& object) {
     if (const Lookup bad = CheckId(id); bad != Lookup::kOk) return bad;
     const size_t chunk = id.index() / kChunk;
     if (chunk >= chunks_.size()) chunks_.resize(chunk + 1);

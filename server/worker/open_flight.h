@@ -72,7 +72,7 @@ class OpenFlight {
     ++last_.launches;
     return last_.estimate_ns * kMarks >= cap_ns_ || given_ >= check_at_;
   }
-  /// How many launches it was told, ever.
+  /// How many launches it was told, ever. The reference stays good.
   const uint64_t& given() const { return given_; }
   /// Somebody saw that the first so many of these are over.
   void Over(uint64_t launches) { over_ = std::clamp(launches, over_, given_); }

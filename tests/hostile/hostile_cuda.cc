@@ -171,8 +171,6 @@ class CudaGuest final : public Guest {
     const bool harms = seed.name == "ReleaseObject" || seed.name == "ResetPrimary" || seed.name == "CreateContext";
     // The end of a context waits for what is in it.
     if (harms) return !endless_ && values_.Chance(15) ? 1 : 0;
-    // What is made under a name that is taken is destroyed at once, and for that the driver waits.
-    if (endless_ && (seed.name == "CreateArray" || seed.name == "CreateMipmap")) return 0;
     // What creates and launches is what others need.
     const bool often = seed.name.starts_with("Create") || seed.name.starts_with("Launch") || seed.name == "AddNode" ||
                        seed.name == "Memset" || seed.name == "GetFunction";

@@ -135,7 +135,7 @@ int Session(const Plan& plan) {
 
 int main(int argc, char** argv) {
   std::string folder = (std::filesystem::temp_directory_path() / "hawser-hostile-XXXXXX").string();
-  if (::mkdtemp(folder.data()) == nullptr) return 1;
+  if (::mkdtemp(folder.data()) == nullptr) return std::perror(folder.c_str()), 3;
   ::setenv("POCL_CACHE_DIR", folder.c_str(), 1);
   const int result = hawser::hostile::RunSessions(argc, argv, hawser::hostile::Session);
   std::error_code ignored;

@@ -242,12 +242,13 @@ class CudaBackend final : public cuda::Handler, public SessionBackend {
     Note(context, result);
     return Fail(call, static_cast<int32_t>(result), object, context);
   }
-  /// Puts a new object under its name.
+  /// Puts a new object under its name. One that is taken keeps what it names, and the new one ends.
   template <typename T>
   int32_t Keep(wire::Id id, T object) {
     const wire::Lookup result = objects_->Table<T>().Insert(id, std::move(object));
     if (result == wire::Lookup::kOk) [[likely]]
       return 0;
+    DisposeShared(std::make_shared<T>(std::move(object)));
     ExplainLookup(id, ObjectType<T>::kText, result, false);
     return CUDA_ERROR_INVALID_VALUE;
   }

@@ -2,9 +2,11 @@
 // Host memory for data that passes through the worker, registered with the driver so that copies are asynchronous.
 //
 // A driver waits for the device before it lets memory go (cuMemHostUnregister), and the device may wait for the guest;
-// so blocks that are not needed any more leave by disposals.h, and whoever takes one never waits for that.
+// so blocks that are not needed any more leave by disposals.h, and whoever takes one does not wait for that, unless as
+// much as the session's limit is on its way already.
 //
-// Threads: any. Lock: the pool's mutex_, under which nothing is called but the system's allocator and the disposals.
+// Threads: any. Lock: the pool's mutex_, under which nothing is called but the system's allocator, the driver's
+// registration, and the disposals.
 #ifndef HAWSER_SERVER_BACKENDS_CUDA_STAGING_H_
 #define HAWSER_SERVER_BACKENDS_CUDA_STAGING_H_
 

@@ -298,7 +298,13 @@ TEST(CudaBackend, WatchedStreamsAndEventsAreAnnounced) {
 TEST(CudaBackend, AFunctionOfTheGuestHoldsItsStream) {
   Session session;
   const wire::Id context = session.NewContext();
-  const wire::Id stream = session.NewStream(context);
+  // The legacy stream, which goes on, would wait for one that blocks.
+  cuda::CreateStream create;
+  create.stream = session.NewId(cuda::Handle::kStream);
+  create.context = context;
+  create.flags = CU_STREAM_NON_BLOCKING;
+  ASSERT_EQ(session.Do(create), 0);
+  const wire::Id stream = create.stream;
   cuda::EnqueueHostFunction enqueue;
   enqueue.context = context;
   enqueue.stream = stream;

@@ -4,6 +4,8 @@
 #ifndef HAWSER_TESTS_UNIT_BACKEND_CUDA_SESSION_H_
 #define HAWSER_TESTS_UNIT_BACKEND_CUDA_SESSION_H_
 
+#include <gtest/gtest.h>
+
 #include <chrono>
 #include <condition_variable>
 #include <cstring>
@@ -362,10 +364,12 @@ class Session {
   static Received<Message> Decode(std::shared_ptr<Frame> frame) {
     Received<Message> received;
     received.frame = std::move(frame);
-    if (received.frame != nullptr) {
-      wire::Reader reader(received.frame->payload);
-      (void)received.message.Decode(reader);
+    if (received.frame == nullptr) {
+      ADD_FAILURE() << "what was waited for did not come";
+      return received;
     }
+    wire::Reader reader(received.frame->payload);
+    EXPECT_TRUE(received.message.Decode(reader));
     return received;
   }
 

@@ -144,9 +144,13 @@ TEST(ObjectTable, ObjectsStayWhereTheyAreAndDieWhenErased) {
   for (uint32_t i = 1; i < 5000; ++i) ASSERT_EQ(table.Insert(Id(kType, 1, i), nullptr), Lookup::kOk);
   EXPECT_EQ(table.Find(Id(kType, 1, 0)), first);
 
+  auto refused = std::make_unique<int>(2);
+  EXPECT_EQ(table.Insert(Id(kType, 1, 0), std::move(refused)), Lookup::kStale);
+  ASSERT_NE(refused, nullptr) << "what is refused stays with its owner";  // NOLINT: not moved from.
+
   auto shared = std::make_shared<int>(7);
   ObjectTable<std::shared_ptr<int>> holders(kType);
-  ASSERT_EQ(holders.Insert(Id(kType, 1, 0), shared), Lookup::kOk);
+  ASSERT_EQ(holders.Insert(Id(kType, 1, 0), std::shared_ptr<int>(shared)), Lookup::kOk);
   EXPECT_EQ(shared.use_count(), 2);
   EXPECT_TRUE(holders.Erase(Id(kType, 1, 0)));
   EXPECT_EQ(shared.use_count(), 1);
