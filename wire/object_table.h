@@ -57,20 +57,23 @@ class ObjectTable {
   explicit ObjectTable(uint8_t type, uint32_t max_objects = kDefaultMaxObjects)
       : type_(type), max_objects_(max_objects) {}
 
-  /// Takes the object, unless the id is of another type, beyond the limit, or not newer than what its
-  /// slot holds or last held; then nothing changes, and the caller keeps it.
-  Lookup Insert(Id id, T&& object) {
+  /// Takes the object out of `object`, unless the id is of another type, beyond the limit, or not newer
+  /// than what its slot holds or last held; then nothing changes, and the caller keeps it.
+  Lookup InsertFrom(Id id, T* object) {
     if (const Lookup bad = CheckId(id); bad != Lookup::kOk) return bad;
     const size_t chunk = id.index() / kChunk;
     if (chunk >= chunks_.size()) chunks_.resize(chunk + 1);
     if (chunks_[chunk] == nullptr) chunks_[chunk] = std::make_unique<Chunk>();
     Slot& slot = (*chunks_[chunk])[id.index() % kChunk];
     if (slot.object.has_value() || id.generation() <= slot.generation) return Lookup::kStale;
-    slot.object.emplace(std::move(object));
+    slot.object.emplace(std::move(*object));
     slot.generation = id.generation();
     ++size_;
     return Lookup::kOk;
   }
+
+  /// The same for an object that nobody misses: one that is refused ends here.
+  Lookup Insert(Id id, T object) { return InsertFrom(id, &object); }
 
   /// The object, or null and the reason in `why` (if given).
   T* Find(Id id, Lookup* why = nullptr) {

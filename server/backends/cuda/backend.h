@@ -245,7 +245,7 @@ class CudaBackend final : public cuda::Handler, public SessionBackend {
   /// Puts a new object under its name. One that is taken keeps what it names, and the new one ends.
   template <typename T>
   int32_t Keep(wire::Id id, T object) {
-    const wire::Lookup result = objects_->Table<T>().Insert(id, std::move(object));
+    const wire::Lookup result = objects_->Table<T>().InsertFrom(id, &object);
     if (result == wire::Lookup::kOk) [[likely]]
       return 0;
     DisposeShared(std::make_shared<T>(std::move(object)));

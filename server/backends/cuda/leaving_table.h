@@ -21,7 +21,8 @@ class LeavingTable {
  public:
   LeavingTable(uint8_t type, uint32_t max_objects) : here_(type, max_objects) {}
 
-  wire::Lookup Insert(wire::Id id, T&& object) { return here_.Insert(id, std::move(object)); }
+  wire::Lookup InsertFrom(wire::Id id, T* object) { return here_.InsertFrom(id, object); }
+  wire::Lookup Insert(wire::Id id, T object) { return here_.InsertFrom(id, &object); }
   T* Find(wire::Id id, wire::Lookup* why = nullptr) {
     T* const found = here_.Find(id, why);
     if (found != nullptr || leaving_.empty()) [[likely]]

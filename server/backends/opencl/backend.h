@@ -145,7 +145,7 @@ class OpenClBackend final : public Backend {
   /// Puts a new object under its name. Fails when the name is taken.
   template <typename T>
   int32_t Keep(const opencl::Call& call, wire::Id id, T object) {
-    const wire::Lookup result = objects_->Table<T>().Insert(id, std::move(object));
+    const wire::Lookup result = objects_->Table<T>().InsertFrom(id, &object);
     if (result == wire::Lookup::kOk) [[likely]]
       return CL_SUCCESS;
     ExplainLookup(id, "the new object", result);

@@ -145,8 +145,8 @@ TEST(ObjectTable, ObjectsStayWhereTheyAreAndDieWhenErased) {
   EXPECT_EQ(table.Find(Id(kType, 1, 0)), first);
 
   auto refused = std::make_unique<int>(2);
-  EXPECT_EQ(table.Insert(Id(kType, 1, 0), std::move(refused)), Lookup::kStale);
-  ASSERT_NE(refused, nullptr) << "what is refused stays with its owner";  // NOLINT: not moved from.
+  EXPECT_EQ(table.InsertFrom(Id(kType, 1, 0), &refused), Lookup::kStale);
+  ASSERT_NE(refused, nullptr) << "what is refused stays with its owner";
 
   auto shared = std::make_shared<int>(7);
   ObjectTable<std::shared_ptr<int>> holders(kType);
