@@ -5,6 +5,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <initializer_list>
 #include <memory>
 #include <span>
 #include <string_view>
@@ -20,11 +21,18 @@ namespace hawser::proto {
 class SampleValues {
  public:
   virtual ~SampleValues() = default;
-  /// A number of so many bytes.
-  virtual uint64_t Number(size_t bytes) = 0;
-  virtual wire::Id Id(uint8_t type) = 0;
-  /// How many bytes, characters or elements there are, where a sample has `count`.
-  virtual size_t Count(size_t count) = 0;
+  /// A number of so many bytes for a field of this name.
+  virtual uint64_t Number(size_t bytes, std::string_view field) = 0;
+  /// One of these, which are all that is legal.
+  virtual uint64_t OneOf(std::span<const uint64_t> legal) = 0;
+  /// Any of these bits.
+  virtual uint64_t Bits(uint64_t legal) = 0;
+  /// `creates`: of an object that is to come into being.
+  virtual wire::Id Id(uint8_t type, bool creates) = 0;
+  /// How many bytes, characters or elements there are in a field of this name, where a sample has `count`.
+  virtual size_t Count(size_t count, std::string_view field) = 0;
+  /// The content of a field of this name.
+  virtual void Fill(std::span<std::byte> bytes, std::string_view field) = 0;
   /// Empty: letters.
   virtual std::string_view Name() = 0;
 };
@@ -36,28 +44,43 @@ class SampleArena {
   explicit SampleArena(SampleValues* values = nullptr) : values_(values) {}
 
   template <typename T>
-  T Number() {
-    if (values_ != nullptr) return static_cast<T>(values_->Number(sizeof(T)));
+  T Number(std::string_view field) {
+    if (values_ != nullptr) return static_cast<T>(values_->Number(sizeof(T), field));
     const uint64_t bits = ++count_ * 0x0101010101010101u;
     return static_cast<T>(bits);
   }
-  wire::Id Id(uint8_t type) {
-    if (values_ != nullptr) return values_->Id(type);
+  /// The last of these, as it has most to it.
+  template <typename T>
+  T OneOf(std::initializer_list<uint64_t> legal) {
+    const std::span<const uint64_t> values(legal.begin(), legal.size());
+    return static_cast<T>(values_ != nullptr ? values_->OneOf(values) : values.back());
+  }
+  /// All of these.
+  template <typename T>
+  T Bits(uint64_t legal) {
+    return static_cast<T>(values_ != nullptr ? values_->Bits(legal) : legal);
+  }
+  wire::Id Id(uint8_t type, bool creates = false) {
+    if (values_ != nullptr) return values_->Id(type, creates);
     ++count_;
     return wire::Id(type, count_, count_ * 3);
   }
   template <typename T>
-  T Element(uint8_t type) {
+  T Element(uint8_t type, std::string_view field, bool creates = false) {
     if constexpr (std::is_same_v<T, wire::Id>) {
-      return Id(type);
+      return Id(type, creates);
     } else {
-      return Number<T>();
+      return Number<T>(field);
     }
   }
-  wire::Bytes Bytes(size_t size) {
-    std::span<std::byte> bytes = Keep<std::byte>(Count(size));
-    for (std::byte& each : bytes) each = Number<std::byte>();
+  wire::Bytes Bytes(size_t size, std::string_view field) {
+    std::span<std::byte> bytes = Keep<std::byte>(Count(size, field));
+    Fill(bytes, field);
     return bytes;
+  }
+  void Fill(std::span<std::byte> bytes, std::string_view field) {
+    if (values_ != nullptr) return values_->Fill(bytes, field);
+    for (std::byte& each : bytes) each = Number<std::byte>(field);
   }
   std::string_view String(size_t size) {
     if (values_ != nullptr) {
@@ -68,20 +91,22 @@ class SampleArena {
     return {text.data(), text.size()};
   }
   template <typename T>
-  wire::ArrayView<T> Array(size_t count, uint8_t type) {
-    std::span<T> values = Keep<T>(Count(count));
-    for (T& each : values) each = Element<T>(type);
+  wire::ArrayView<T> Array(size_t count, uint8_t type, std::string_view field, bool creates = false) {
+    std::span<T> values = Keep<T>(Count(count, field));
+    for (T& each : values) each = Element<T>(type, field, creates);
     return wire::ArrayView<T>(values.data(), values.size());
   }
-  template <typename Message, typename Fill>
-  wire::ListView<Message> List(size_t count, Fill fill) {
-    std::span<Message> messages = Keep<Message>(Count(count));
+  template <typename Message, typename FillEach>
+  wire::ListView<Message> List(size_t count, std::string_view field, FillEach fill) {
+    std::span<Message> messages = Keep<Message>(Count(count, field));
     for (Message& each : messages) fill(&each);
     return wire::ListView<Message>(std::span<const Message>(messages));
   }
 
  private:
-  size_t Count(size_t count) const { return values_ != nullptr ? values_->Count(count) : count; }
+  size_t Count(size_t count, std::string_view field) const {
+    return values_ != nullptr ? values_->Count(count, field) : count;
+  }
   template <typename T>
   std::span<T> Keep(size_t count) {
     auto values = std::make_shared<std::vector<T>>(count);

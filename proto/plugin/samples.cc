@@ -34,28 +34,31 @@ class SamplesEmitter final : public Emitter {
   static std::string Fill(const Package& package, const Field& field) {
     const std::string target = "message->" + field.name;
     const std::string type = field.is_id() ? std::to_string(IdType(package, field)) : "0";
+    const std::string name = '"' + field.name + '"';
+    const std::string creates = field.options.creates() ? ", true" : "";
     switch (field.shape) {
       case Shape::kScalar:
-        if (field.is_id()) return target + " = arena.Id(" + type + ")";
+        if (field.is_id()) return target + " = arena.Id(" + type + creates + ")";
         if (!field.options.legal().empty()) return target + " = " + Legal(package, field);
-        return target + " = arena.Number<" + field.element + ">()";
+        return target + " = arena.Number<" + field.element + ">(" + name + ")";
       case Shape::kBool:
-        return target + " = 1";
+        return target + " = arena.OneOf<decltype(" + target + ")>({0, 1})";
       case Shape::kBytes:
-        return target + " = arena.Bytes(" + Count(field, 20) + ")";
+        return target + " = arena.Bytes(" + Count(field, 20) + ", " + name + ")";
       case Shape::kString:
         return target + " = arena.String(" + Count(field, 11) + ")";
       case Shape::kFixedBytes:
-        return "for (std::byte& each : " + target + ") each = arena.Number<std::byte>()";
+        return "arena.Fill(" + target + ", " + name + ")";
       case Shape::kFixedArray:
         return "for (" + field.element + "& each : " + target + ") each = arena.Element<" + field.element + ">(" +
-               type + ")";
+               type + ", " + name + creates + ")";
       case Shape::kArray:
-        return target + " = arena.Array<" + field.element + ">(" + Count(field, 3) + ", " + type + ")";
+        return target + " = arena.Array<" + field.element + ">(" + Count(field, 3) + ", " + type + ", " + name +
+               creates + ")";
       case Shape::kMessage:
         return "FillSample(arena, &" + target + ")";
       case Shape::kList:
-        return target + " = arena.List<" + field.message->name + ">(" + Count(field, 2) + ", [&](" +
+        return target + " = arena.List<" + field.message->name + ">(" + Count(field, 2) + ", " + name + ", [&](" +
                field.message->name + "* each) { FillSample(arena, each); })";
     }
     return {};
@@ -68,7 +71,10 @@ class SamplesEmitter final : public Emitter {
 
   static std::string Legal(const Package& package, const Field& field) {
     const LegalValues& set = *package.FindLegal(field.options.legal());
-    return Hex(set.mask() != 0 ? set.mask() : set.value(set.value_size() - 1));
+    if (set.mask() != 0) return "arena.Bits<" + field.element + ">(" + Hex(set.mask()) + ")";
+    std::string values;
+    for (const uint64_t value : set.value()) values += (values.empty() ? "" : ", ") + Hex(value);
+    return "arena.OneOf<" + field.element + ">({" + values + "})";
   }
 
   static std::string Count(const Field& field, uint32_t wanted) {

@@ -14,6 +14,7 @@ namespace {
 
 /// No command may keep the executor for so long. Generous: sanitizers, and a machine with other things to do.
 constexpr std::chrono::seconds kMostForOne{20};
+constexpr int kMostCopies = 2;
 
 }  // namespace
 
@@ -60,10 +61,15 @@ void Guest::Run() {
 }
 
 std::vector<proto::Seed> Guest::Calls() {
-  proto::SeedSink sink(&values_);
-  AddCalls(sink);
   std::vector<proto::Seed> calls;
-  for (const proto::Seed& seed : sink.seeds()) calls.insert(calls.end(), static_cast<size_t>(Copies(seed)), seed);
+  // Each time with other values: new names are used once.
+  for (int time = 0; time < kMostCopies; ++time) {
+    proto::SeedSink sink(&values_);
+    AddCalls(sink);
+    for (const proto::Seed& seed : sink.seeds()) {
+      if (Copies(seed) > time) calls.push_back(seed);
+    }
+  }
   std::shuffle(calls.begin(), calls.end(), random_);
   return calls;
 }

@@ -41,7 +41,7 @@ class Guest {
   virtual void AddCalls(proto::SeedSink& sink) = 0;
   /// A command for people.
   virtual std::string Text(uint16_t opcode, wire::Bytes payload) = 0;
-  /// In how many copies this is among what is sent next: 0, 1, or more.
+  /// How many of this kind are among what is sent next: 0, 1 or 2.
   virtual int Copies(const proto::Seed& seed) = 0;
   /// Each answer and each notice.
   virtual void Hear(const Answer& answer) = 0;

@@ -2,7 +2,10 @@
 // A hostile guest (guest.h) of the CUDA backend over the software device. See sessions.h for the options.
 #include <stdlib.h>
 
+#include <algorithm>
+#include <array>
 #include <cstdio>
+#include <cstring>
 #include <memory>
 #include <string>
 #include <utility>
@@ -85,7 +88,34 @@ class CudaGuest final : public Guest {
       values_.types.push_back(static_cast<uint8_t>(type));
     for (const Handle type : {Handle::kContext, Handle::kModule, Handle::kFunction})
       values_.needed.push_back(static_cast<uint8_t>(type));
+    values_.often_none = static_cast<uint8_t>(Handle::kStream);
     values_.names = {"add", "nothing", "table", "factors"};
+    values_.usual = {{"grid", {1, 1, 2, 5}},
+                     {"block", {1, 1, 4, 33}},
+                     {"shared", {0, 0, 128}},
+                     {"flags", {0, 0, 0, 0, 1, 2}},
+                     {"device", {0}},
+                     {"width", {1, 4, 16, 200}},
+                     {"height", {0, 1, 1, 3}},
+                     {"depth", {0, 1, 1, 2}},
+                     {"pitch", {0, 16, 64, 256}},
+                     {"size", {4, 64, 512, 4096, 65536}},
+                     {"format", {1, 2, 3, 8, 0x20}},
+                     {"channels", {1, 2, 4}},
+                     {"levels", {1, 2}},
+                     {"heap_offset", {0, 4096, 65536}},
+                     {"heap_size", {0, 0, 0, 65536}},
+                     {"offset", {0, 0, 4, 256}}};
+    // Those of add(), and of nothing().
+    values_.lengths = {{"parameters", {16, 16, 16, 0}}, {"dependencies", {0, 0, 1}}, {"attributes", {0, 0, 0, 1}}};
+    values_.contents["parameters"] = [this](std::span<std::byte> bytes) {
+      const uint64_t address = values_.addresses.empty() ? 0 : values_.addresses[0];
+      // It looks at as many numbers, if the last is a multiple of 32.
+      const std::array<uint32_t, 4> all{static_cast<uint32_t>(address), static_cast<uint32_t>(address >> 32),
+                                        static_cast<uint32_t>(values_.Below(200)),
+                                        static_cast<uint32_t>(values_.Below(64))};
+      std::memcpy(bytes.data(), all.data(), std::min(bytes.size(), sizeof(all)));
+    };
   }
 
  private:
@@ -165,16 +195,42 @@ class CudaGuest final : public Guest {
   void AddCalls(proto::SeedSink& sink) override { cuda::AddSeeds(sink); }
 
   int Copies(const proto::Seed& seed) override {
-    // A stream that waits for a value in memory waits for ever here, and with it all that waits for the stream.
-    if (seed.folder != "cuda_calls" || seed.name == "EnqueueStreamValues") return 0;
+    if (seed.folder != "cuda_calls" || MayWaitForEver(seed)) return 0;
     // These take away what most others need.
     const bool harms = seed.name == "ReleaseObject" || seed.name == "ResetPrimary" || seed.name == "CreateContext";
     // The end of a context waits for what is in it.
-    if (harms) return !endless_ && values_.Chance(15) ? 1 : 0;
+    if (harms) return !endless_ && values_.Chance(4) ? 1 : 0;
     // What creates and launches is what others need.
     const bool often = seed.name.starts_with("Create") || seed.name.starts_with("Launch") || seed.name == "AddNode" ||
                        seed.name == "Memset" || seed.name == "GetFunction";
     return often ? 2 : 1;
+  }
+
+  template <typename Message>
+  static bool Read(const proto::Seed& seed, Message* message) {
+    wire::FrameHeader header;
+    std::memcpy(&header, seed.frame.data(), sizeof(header));
+    wire::Reader reader(wire::Bytes(seed.frame).subspan(sizeof(header)));
+    return header.opcode == static_cast<uint16_t>(cuda::OpcodeOf<Message>::value) && message->Decode(reader);
+  }
+
+  /// Nobody sets a value in memory that a stream waits for, nor a condition: with it waits all that waits for the
+  /// stream.
+  static bool MayWaitForEver(const proto::Seed& seed) {
+    const auto waits = [](const wire::ListView<cuda::StreamValue>& values) {
+      bool any = false;
+      values.ForEach([&](const cuda::StreamValue& value) { any = any || value.wait != 0; });
+      return any;
+    };
+    const auto node_waits = [&](auto message) {
+      constexpr uint32_t kValues = 12;
+      return Read(seed, &message) && message.parameters.kind == kValues && waits(message.parameters.values);
+    };
+    cuda::EnqueueStreamValues values;
+    cuda::AddConditionalNode conditional;
+    return (Read(seed, &values) && waits(values.values)) || node_waits(cuda::AddNode()) ||
+           node_waits(cuda::PlaceNode()) || node_waits(cuda::SetNode()) ||
+           (Read(seed, &conditional) && conditional.type == CU_GRAPH_COND_TYPE_WHILE);
   }
 
   void Hear(const Answer& answer) override {

@@ -34,6 +34,14 @@ class OpenClGuest final : public Guest {
     for (const Handle type : {Handle::kContext, Handle::kQueue, Handle::kDevice, Handle::kKernel})
       values_.needed.push_back(static_cast<uint8_t>(type));
     values_.names = {"add", "two", kSource, "-cl-fast-relaxed-math"};
+    values_.usual = {{"size", {4, 64, 4096, 65536}}, {"offset", {0, 0, 0, 4, 128}},
+                     {"global", {1, 2, 8, 64, 200}}, {"local", {1, 1, 2, 8}},
+                     {"flags", {0, 1, 1, 2, 4}},     {"heap_offset", {~uint64_t{0}}},
+                     {"width", {1, 4, 16, 100}},     {"height", {0, 1, 3}},
+                     {"depth", {0, 1, 2}},           {"row_pitch", {0}},
+                     {"slice_pitch", {0}},           {"origin", {0, 0, 1}},
+                     {"region", {1, 1, 4}}};
+    values_.lengths = {{"wait_list", {0, 0, 1, 2}}, {"pattern", {1, 4, 16}}};
   }
 
  private:

@@ -6,7 +6,11 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <deque>
+#include <functional>
+#include <map>
 #include <random>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -25,14 +29,24 @@ class RandomValues final : public proto::SampleValues {
   std::vector<uint8_t> types;
   /// Of these the first is meant nearly always: what most commands need.
   std::vector<uint8_t> needed;
+  /// Of this kind none often does as well as one.
+  uint8_t often_none = 0;
   std::vector<std::string> names;
   std::vector<uint64_t> addresses;
+  /// What fields of this name mostly are, numbers or bytes; so many bytes they mostly have.
+  std::map<std::string, std::vector<uint64_t>, std::less<>> usual;
+  std::map<std::string, std::vector<size_t>, std::less<>> lengths;
+  std::map<std::string, std::function<void(std::span<std::byte>)>, std::less<>> contents;
+  /// Names of new objects end here.
+  uint32_t most_objects = 1000;
 
   uint64_t Below(uint64_t limit) { return random_() % limit; }
   bool Chance(int percent) { return Below(100) < static_cast<uint64_t>(percent); }
 
-  uint64_t Number(size_t bytes) override {
+  uint64_t Number(size_t bytes, std::string_view field) override {
     if (bytes == 1) return random_();
+    if (const auto known = usual.find(field); known != usual.end() && Chance(80)) return OneOf(known->second);
+    if (bytes == 8 && field.ends_with("address") && !addresses.empty() && Chance(80)) return Address();
     const uint64_t kind = Below(100);
     if (kind < 15) return 0;
     if (kind < 55) return 1;
@@ -40,22 +54,42 @@ class RandomValues final : public proto::SampleValues {
     // A grid of 2^31 blocks is legal, and takes an hour.
     if (bytes == 4 && kind < 99) return Below(40);
     if (kind < 75) return uint64_t{16} << Below(10);
-    if (bytes == 8 && kind < 93 && !addresses.empty())
-      return addresses[Below(addresses.size())] + (Chance(70) ? 0 : Below(5000));
+    if (bytes == 8 && kind < 93 && !addresses.empty()) return Address();
     if (kind < 96) return uint64_t{1} << Below(8 * bytes);
     if (bytes == 4 || kind < 98) return ~uint64_t{0} - Below(3);
     return random_();
   }
-  wire::Id Id(uint8_t type) override {
-    if (Chance(2)) return {};
+  uint64_t OneOf(std::span<const uint64_t> legal) override { return legal[Below(legal.size())]; }
+  uint64_t Bits(uint64_t legal) override {
+    return Chance(50) ? 0 : random_() & (Chance(50) ? legal : random_() & legal);
+  }
+  wire::Id Id(uint8_t type, bool creates) override {
+    if (creates && Chance(80)) {
+      // A new name; what is called so exists, or was refused.
+      std::deque<uint32_t>& made = made_[type];
+      uint32_t& last = last_[type];
+      if (last + kFirstNew < most_objects) {
+        made.push_back(kFirstNew + last++);
+        if (made.size() > kRemembered) made.pop_front();
+        return wire::Id(type, 1, made.back());
+      }
+    }
+    if (Chance(type == often_none && !creates ? 30 : 2)) return {};
+    const bool is_needed = std::find(needed.begin(), needed.end(), type) != needed.end();
+    if (!creates && !is_needed && Chance(70)) {
+      const std::deque<uint32_t>& made = made_[type];
+      if (!made.empty()) return wire::Id(type, 1, made[Below(made.size())]);
+    }
     if (Chance(1) && !types.empty()) type = types[Below(types.size())];
     // Mostly few, so that many of them exist; and others, as a name is used once.
     const uint64_t kind = Below(100);
-    const bool first = std::find(needed.begin(), needed.end(), type) != needed.end() && kind < 95;
+    const bool first = is_needed && kind < 95;
     const uint64_t index = first || kind < 30 ? 1 : kind < 70 ? 1 + Below(4) : 1 + Below(60);
     return wire::Id(type, Chance(99) ? 1 : 2, static_cast<uint32_t>(index));
   }
-  size_t Count(size_t count) override {
+  size_t Count(size_t count, std::string_view field) override {
+    if (const auto known = lengths.find(field); known != lengths.end() && Chance(85))
+      return known->second[Below(known->second.size())];
     const uint64_t kind = Below(20);
     if (kind < 9) return count;
     if (kind < 15) return 0;
@@ -65,9 +99,20 @@ class RandomValues final : public proto::SampleValues {
   std::string_view Name() override {
     return names.empty() || Chance(15) ? std::string_view() : names[Below(names.size())];
   }
+  void Fill(std::span<std::byte> bytes, std::string_view field) override {
+    if (const auto known = contents.find(field); known != contents.end() && Chance(85)) return known->second(bytes);
+    for (std::byte& each : bytes) each = static_cast<std::byte>(random_());
+  }
+  uint64_t Address() { return addresses[Below(addresses.size())] + (Chance(70) ? 0 : Below(5000)); }
 
  private:
+  static constexpr uint32_t kFirstNew = 100;
+  static constexpr size_t kRemembered = 6;
+
   std::mt19937_64 random_;
+  /// New names that were given, the last of each type; and how many in all.
+  std::map<uint8_t, std::deque<uint32_t>> made_;
+  std::map<uint8_t, uint32_t> last_;
 };
 
 }  // namespace hawser::hostile

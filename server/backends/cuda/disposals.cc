@@ -28,7 +28,11 @@ void Disposals::Drain() {
 
 bool Disposals::DrainFor(std::chrono::milliseconds longest) {
   std::unique_lock<std::mutex> lock(mutex_);
-  return changed_.wait_for(lock, longest, [&] { return waiting_.empty() && !busy_; });
+  const auto all_freed = [&] { return waiting_.empty() && !busy_; };
+  if (in_vain_ == freed_) return all_freed();
+  if (changed_.wait_for(lock, longest, all_freed)) return true;
+  in_vain_ = freed_;
+  return false;
 }
 
 void Disposals::Thread() {
@@ -50,6 +54,7 @@ void Disposals::Thread() {
     free = nullptr;
     lock.lock();
     busy_ = false;
+    ++freed_;
     changed_.notify_all();
   }
 }

@@ -11,9 +11,11 @@
 
 #include <chrono>
 #include <condition_variable>
+#include <cstdint>
 #include <deque>
 #include <functional>
 #include <mutex>
+#include <optional>
 #include <thread>
 #include <utility>
 
@@ -34,7 +36,8 @@ class Disposals {
   void Add(CUcontext context, std::function<void()> free);
   /// Waits until all that was added is freed; nothing may hold the device up any more.
   void Drain();
-  /// The same, but not for longer. False: not all is freed.
+  /// The same, but not for longer. False: not all is freed. After somebody has waited in vain nobody waits until
+  /// something more is freed: what holds up the first holds up all behind it, and each wait keeps a whole session.
   bool DrainFor(std::chrono::milliseconds longest);
 
  private:
@@ -46,6 +49,8 @@ class Disposals {
   std::deque<std::pair<CUcontext, std::function<void()>>> waiting_;
   bool busy_ = false;
   bool stop_ = false;
+  uint64_t freed_ = 0;
+  std::optional<uint64_t> in_vain_;  ///< `freed_` when somebody had waited in vain.
   std::thread thread_;
 };
 
