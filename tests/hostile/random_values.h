@@ -37,8 +37,6 @@ class RandomValues final : public proto::SampleValues {
   std::map<std::string, std::vector<uint64_t>, std::less<>> usual;
   std::map<std::string, std::vector<size_t>, std::less<>> lengths;
   std::map<std::string, std::function<void(std::span<std::byte>)>, std::less<>> contents;
-  /// Names of new objects end here.
-  uint32_t most_objects = 1000;
 
   uint64_t Below(uint64_t limit) { return random_() % limit; }
   bool Chance(int percent) { return Below(100) < static_cast<uint64_t>(percent); }
@@ -68,7 +66,7 @@ class RandomValues final : public proto::SampleValues {
       // A new name; what is called so exists, or was refused.
       std::deque<uint32_t>& made = made_[type];
       uint32_t& last = last_[type];
-      if (last + kFirstNew < most_objects) {
+      if (kFirstNew + last <= kLastNew) {
         made.push_back(kFirstNew + last++);
         if (made.size() > kRemembered) made.pop_front();
         return wire::Id(type, 1, made.back());
@@ -106,11 +104,12 @@ class RandomValues final : public proto::SampleValues {
   uint64_t Address() { return addresses[Below(addresses.size())] + (Chance(70) ? 0 : Below(5000)); }
 
  private:
-  static constexpr uint32_t kFirstNew = 100;
+  /// New objects are called so, of each type. A session may have 1,000 of them.
+  static constexpr uint32_t kFirstNew = 100, kLastNew = 999;
   static constexpr size_t kRemembered = 6;
 
   std::mt19937_64 random_;
-  /// New names that were given, the last of each type; and how many in all.
+  /// The new names that were given last, and how many were, of each type.
   std::map<uint8_t, std::deque<uint32_t>> made_;
   std::map<uint8_t, uint32_t> last_;
 };

@@ -16,7 +16,7 @@ const wire::Id kOld(3, 1, 7), kNew(3, 2, 7), kOther(3, 1, 8);
 TEST(CudaLeavingTable, AnObjectThatLeavesIsFoundBesideTheOneInItsPlace) {
   Table table(3, 16);
   auto old = std::make_shared<int>(1);
-  ASSERT_EQ(table.Insert(kOld, std::shared_ptr<int>(old)), wire::Lookup::kOk);
+  ASSERT_EQ(table.Insert(kOld, old), wire::Lookup::kOk);
   EXPECT_EQ(table.Insert(kNew, std::make_shared<int>(2)), wire::Lookup::kStale);
   table.Leave(kOld);
   ASSERT_EQ(table.Insert(kNew, std::make_shared<int>(2)), wire::Lookup::kOk);

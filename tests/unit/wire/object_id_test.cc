@@ -150,7 +150,7 @@ TEST(ObjectTable, ObjectsStayWhereTheyAreAndDieWhenErased) {
 
   auto shared = std::make_shared<int>(7);
   ObjectTable<std::shared_ptr<int>> holders(kType);
-  ASSERT_EQ(holders.Insert(Id(kType, 1, 0), std::shared_ptr<int>(shared)), Lookup::kOk);
+  ASSERT_EQ(holders.Insert(Id(kType, 1, 0), shared), Lookup::kOk);
   EXPECT_EQ(shared.use_count(), 2);
   EXPECT_TRUE(holders.Erase(Id(kType, 1, 0)));
   EXPECT_EQ(shared.use_count(), 1);
