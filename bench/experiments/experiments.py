@@ -36,7 +36,7 @@ SIZES = {
 }
 
 
-# What thread-split really measures: the shortest task of a mix takes a quarter of a second and more, as the paper's take (its table 2: six of 12K in 5.2 s), so
+# What thread-split really measures: the shortest task of a mix takes a quarter of a second and more, most of them twice that, as the paper's take (its table 2: six of 12K in 5.2 s), so
 # that a turn is many times longer than a hand-over. The matrices stay small, so that one fits a core's own cache: with large ones every turn begins by fetching
 # them anew, which has nothing to do with whose turn it is.
 LONG = {
@@ -47,10 +47,10 @@ LONG = {
                     "20M": {"work": "binomial", "size": 129024}},
     },
     "soft": {
-        "matmul": {f"{k}K": {"work": "matmul", "size": 8 * k, "rounds": 300} for k in (9, 10, 11, 12, 13, 14)},
-        "sobel": {"2560": {"work": "sobel", "size": 96, "rounds": 2000}, "8192": {"work": "sobel", "size": 192, "rounds": 2000}},
-        "options": {"5M": {"work": "binomial", "size": 11520}, "10M": {"work": "binomial", "size": 23040},
-                    "20M": {"work": "binomial", "size": 46080}},
+        "matmul": {f"{k}K": {"work": "matmul", "size": 8 * k, "rounds": 1000} for k in (9, 10, 11, 12, 13, 14)},
+        "sobel": {"2560": {"work": "sobel", "size": 96, "rounds": 4000}, "8192": {"work": "sobel", "size": 192, "rounds": 4000}},
+        "options": {"5M": {"work": "binomial", "size": 23040}, "10M": {"work": "binomial", "size": 46080},
+                    "20M": {"work": "binomial", "size": 92160}},
     },
 }
 # A task has this many turns if it is the shortest of its mix. Fewer, and one that ends a turn later than another has waited much longer; more, and what changing over costs
