@@ -8,7 +8,7 @@
 #include <filesystem>
 #include <system_error>
 
-#include "server/module_cache.h"
+#include "server/cache_folder.h"
 
 namespace hawser::server {
 namespace {
@@ -124,7 +124,8 @@ Result<Config> CommandLine::Resolve() const {
     config.cuda_memory = parsed.value();
   }
   if (!cuda_driver.empty()) config.cuda_driver = cuda_driver;
-  if (!config.cuda_cache) config.cuda_cache = DefaultModuleCache();
+  if (!config.cuda_cache) config.cuda_cache = DefaultCache("images");
+  if (!config.driver_cache) config.driver_cache = DefaultCache("drivers");
   if (config.worker.empty()) config.worker = DefaultWorker();
   if (config.listen.empty()) {
     Result<std::string> listener = DefaultListener();

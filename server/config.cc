@@ -171,6 +171,9 @@ void ReadServer(Section section, Config* config) {
   section.String("worker", &config->worker);
   section.String("worker_user", &config->worker_user);
   section.Bool("syscall_filter", &config->syscall_filter);
+  section.Bool("confine", &config->confine);
+  section.Strings("writable", &config->writable);
+  if (section.Find("driver_cache") != nullptr) section.String("driver_cache", &config->driver_cache.emplace());
   section.Number("spin_us", &config->spin_us, 0, 10000);
   section.String("log_file", &config->log_file);
   std::string level;

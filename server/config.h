@@ -58,6 +58,11 @@ struct Config {
   std::string worker;  ///< Path of hawser-worker; empty: beside hawserd.
   std::string worker_user;
   bool syscall_filter = true;
+  bool confine = true;                ///< Workers, where the kernel can (worker/confinement.h).
+  std::vector<std::string> writable;  ///< Where confined workers may write, beside what they always may.
+  /// Directory for what drivers keep, one folder for each tenant; empty: they keep it where they always do, for all
+  /// tenants. Not said: DefaultCache("drivers").
+  std::optional<std::string> driver_cache;
   uint32_t spin_us = 50;
   LogLevel log_level = LogLevel::kInfo;
   std::string log_file;
@@ -89,7 +94,7 @@ struct Config {
   CudaDevice cuda_device = CudaDevice::kAuto;
   CudaMemory cuda_memory = CudaMemory::kAuto;
   std::string cuda_driver;  ///< A driver library; empty: as cuda_device says.
-  /// Directory for modules, one folder for each tenant; empty: none is kept. Not said: DefaultModuleCache().
+  /// Directory for modules, one folder for each tenant; empty: none is kept. Not said: DefaultCache("images").
   std::optional<std::string> cuda_cache;
   uint64_t cuda_cache_size = 4ull << 30;  ///< Of each tenant.
 

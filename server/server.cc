@@ -16,6 +16,8 @@
 #include <chrono>
 #include <utility>
 
+#include "server/worker/confinement.h"
+
 namespace hawser::server {
 namespace {
 
@@ -67,6 +69,12 @@ Status Server::Open() {
   }
   if (::access(config_.worker.c_str(), X_OK) != 0) {
     return Status::FromErrno("cannot execute the worker '" + config_.worker + "'; set --worker or server.worker");
+  }
+  if (config_.confine && LandlockVersion() == 0) {
+    Log(LogLevel::kWarning,
+        "this system's kernel cannot confine workers (no Landlock): one that its guest has taken over could change " +
+            std::string(worker_uid_ != UINT32_MAX ? "what others of server.worker_user keep"
+                                                  : "whatever hawserd's user may; see server.worker_user"));
   }
   BuildWorkerCommand();
   if (Status status = loop_.Open(); !status.ok()) return status;
@@ -331,10 +339,19 @@ WorkerSettings Server::SettingsFor(const Session& session, const Connection& com
   settings.cuda_device = config_.cuda_device;
   settings.cuda_memory = config_.cuda_memory;
   settings.cuda_driver = config_.cuda_driver;
+  settings.confine = config_.confine;
+  for (const std::string& place : config_.writable) settings.writable += place + ":";
+  const bool other = worker_uid_ != UINT32_MAX;
+  const uid_t user = other ? worker_uid_ : ::geteuid();
+  const gid_t group = other ? worker_gid_ : ::getegid();
   if (settings.api == wire::Api::kCuda && config_.cuda_cache) {
-    const bool other = worker_uid_ != UINT32_MAX;
-    settings.cuda_cache =
-        module_cache_.Use(*config_.cuda_cache, other ? worker_uid_ : ::geteuid(), other ? worker_gid_ : ::getegid());
+    settings.cuda_cache = module_cache_.Use(*config_.cuda_cache, user, group);
+  }
+  // Who says where drivers keep things is obeyed.
+  if (config_.driver_cache && config_.env.count("XDG_CACHE_HOME") == 0) {
+    if (const std::string folder = driver_cache_.Use(*config_.driver_cache, user, group); !folder.empty()) {
+      settings.driver_cache = folder + "/" + TenantFolderName(settings.tenant);
+    }
   }
   settings.cuda_cache_size = config_.cuda_cache_size;
   return settings;

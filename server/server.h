@@ -23,6 +23,7 @@
 #include <vector>
 
 #include "server/admission.h"
+#include "server/cache_folder.h"
 #include "server/config.h"
 #include "server/control_plane.h"
 #include "server/event_loop.h"
@@ -31,7 +32,6 @@
 #include "server/line_splitter.h"
 #include "server/listener.h"
 #include "server/log.h"
-#include "server/module_cache.h"
 #include "server/pairing.h"
 #include "server/rate_limiter.h"
 #include "server/scheduler_control.h"
@@ -156,7 +156,9 @@ class Server : private Controlled {
   WorkerCommand worker_command_;
   uid_t worker_uid_ = UINT32_MAX;
   gid_t worker_gid_ = UINT32_MAX;
-  ModuleCache module_cache_{[](const std::string& text) { Log(LogLevel::kWarning, text); }};
+  CacheFolder module_cache_{"modules are not kept on disk", [](const auto& text) { Log(LogLevel::kWarning, text); }};
+  CacheFolder driver_cache_{"tenants share what drivers keep on disk",
+                            [](const auto& text) { Log(LogLevel::kWarning, text); }};
 
   uint64_t next_id_ = 1;
   std::map<uint64_t, Connection> connections_;  ///< By age: ids count upward.

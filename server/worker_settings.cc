@@ -4,6 +4,8 @@
 #include <charconv>
 #include <type_traits>
 
+#include "wire/sha256.h"
+
 namespace hawser::server {
 namespace {
 
@@ -31,6 +33,9 @@ void ForEachField(Settings& settings, Visitor&& visit) {
   visit("exports", settings.exports);
   visit("share_memory", settings.share_memory);
   visit("syscall_filter", settings.syscall_filter);
+  visit("confine", settings.confine);
+  visit("writable", settings.writable);
+  visit("driver_cache", settings.driver_cache);
   visit("spin_us", settings.spin_us);
   visit("run_as_uid", settings.run_as_uid);
   visit("run_as_gid", settings.run_as_gid);
@@ -120,6 +125,10 @@ Result<CudaMemory> ParseCudaMemory(std::string_view name) {
     if (name == CudaMemoryName(memory)) return memory;
   }
   return Status(Code::kInvalid, "'" + std::string(name) + "' is none of auto, chunks, driver and heap");
+}
+
+std::string TenantFolderName(std::string_view tenant) {
+  return wire::HexOf(wire::Sha256Of(wire::AsBytes(tenant))).substr(0, 32);
 }
 
 std::string OneLine(std::string_view text) {

@@ -73,6 +73,9 @@ struct WorkerSettings {
   bool exports = false;              ///< kExportFd is there.
   bool share_memory = true;          ///< Offer a heap to shared-memory guests when a device can use it.
   bool syscall_filter = true;        ///< Refuse system calls that no worker needs.
+  bool confine = true;               ///< Where the kernel and the driver let it: see worker/confinement.h.
+  std::string writable;              ///< More places to write to, with colons between them.
+  std::string driver_cache;          ///< XDG_CACHE_HOME of this tenant's drivers; empty: as hawserd has it.
   uint32_t spin_us = 50;             ///< How long an idle executor looks before it sleeps.
   uint32_t run_as_uid = UINT32_MAX;  ///< UINT32_MAX: as hawserd.
   uint32_t run_as_gid = UINT32_MAX;
@@ -87,6 +90,9 @@ struct WorkerSettings {
   std::string Serialize() const;
   static wire::Result<WorkerSettings> Parse(std::string_view text);
 };
+
+/// The name of a tenant's folder among those of others: never the same for two, whatever their names are.
+std::string TenantFolderName(std::string_view tenant);
 
 /// Replaces control characters, so that a name from outside stays on one line of a log.
 std::string OneLine(std::string_view text);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// hawser doctor [--server URI]
+// hawser doctor [--server URI] [--api opencl|cuda]
 #ifndef HAWSER_TOOLS_DOCTOR_COMMAND_H_
 #define HAWSER_TOOLS_DOCTOR_COMMAND_H_
 
@@ -21,9 +21,14 @@ class DoctorCommand : public Command {
   int Run() override;
 
  private:
+  /// Whether programs of that interface will run.
+  bool LookAtOpenCl(const std::string& server, bool answers) const;
+  bool LookAtCuda(const std::string& server, bool answers) const;
+
   InstallLayout layout_;
   CLI::App* parser_ = nullptr;
   std::string server_;
+  std::string api_;  ///< Empty: both.
 };
 
 }  // namespace hawser::tools

@@ -410,17 +410,17 @@ def latency(bench):
 
 # ---------------------------------------------------------------------------------------------- alone
 def alone(bench):
-    servers = bench.seconds(6, 1)
+    servers = bench.seconds(12, 1)
     # Slots long enough for some hundred short launches, or some long ones.
-    cases = (("short", {**bench.sizes["short"], "depth": 16}, 50, bench.seconds(200, 20)),
-             ("long", bench.sizes["middle"], 250, bench.seconds(60, 6)))
+    cases = (("short", {**bench.sizes["short"], "depth": 16}, 50, bench.seconds(100, 20)),
+             ("long", bench.sizes["middle"], 250, bench.seconds(30, 6)))
     report = Report("Alone", [
         f"Two servers on one machine, one under fair, one without a scheduler, each with one tenant; the two tenants launch in turn, in slots of {cases[0][2]} ms (short launches) and {cases[1][2]} ms "
-        "(long ones), none, fair, fair, none. Neighbouring slots are a pair, so that a machine that changes its speed changes it for both; the loss is the median of all pairs of "
-        f"{servers} pairs of servers, each started anew. Short: sixteen launches under way, each of some microseconds, so that what the server does for one shows. Long: one at a time. "
+        "(long ones), none, fair, fair, none. Neighbouring slots are a pair, so that a machine that changes its speed changes it for both; the loss of a pair of servers is the median of its pairs of slots. "
+        f"Of two equal servers one is up to a percent faster as long as they run (where the system put their memory), so there are {servers} pairs, each started anew: the loss is their mean, the error by how they differ. Short: sixteen launches under way, each of some microseconds, so that what the server does for one shows. Long: one at a time. "
         "Where there are two processors the servers have the first, with their devices, and the programs the others: left to the kernel, threads stay together or apart as they began, and one of "
         "two equal servers did a tenth more than the other."],
-        ("launches", "none", "fair", "loss, median of the pairs", "its standard error", "pairs", "of each pair of servers"))
+        ("launches", "none", "fair", "loss, mean of the servers", "its standard error", "pairs of slots", "of each pair of servers"))
     groups = []
     for label, work, slot_ms, slots in cases:
         rates, losses, each = {"none": [], "fair": []}, [], []
@@ -434,7 +434,8 @@ def alone(bench):
             these = measures.losses(turn["none"], turn["fair"])
             losses += these
             each.append(statistics.median(these))
-        loss, error = statistics.median(losses), measures.median_error(losses)
+        loss = statistics.fmean(each)
+        error = statistics.stdev(each) / len(each)**0.5 if len(each) > 1 else measures.median_error(losses)
         report.rows.append((label, f"{statistics.median(rates['none']):.1f} /s", f"{statistics.median(rates['fair']):.1f} /s", _percent(loss, 2), _percent(error, 2),
                             len(losses), ", ".join(_percent(value, 1) for value in each)))
         report.data.append({"launches": label, "per_second": rates, "losses": losses})

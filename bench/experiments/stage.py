@@ -277,7 +277,7 @@ class Stage:
         if done.returncode != 0:
             raise Failure(f"hawser {' '.join(words)}: {done.stderr}")
 
-    def run(self, policy, tenants, limit_s=170, settings=None, later=(), sample=True, trace=False, rest_s=0):
+    def run(self, policy, tenants, limit_s=600, settings=None, later=(), sample=True, trace=False, rest_s=0):
         """All tenants begin together, so long after the last has prepared; returns when the last has ended. `later`: [(seconds, [word])], what an operator
         types while they run: hawser word... `sample`: ask the server ten times a second what each has used. `trace`:
         take that from a trace of their kernels, which says when each ran and not only how much. The device has a processor
@@ -290,7 +290,7 @@ class Stage:
         finally:
             shutil.rmtree(folder, ignore_errors=True)
 
-    def run_in_turn(self, policies, work, limit_s=170):
+    def run_in_turn(self, policies, work, limit_s=600):
         """Two servers with a policy each and one tenant of each, which take turns in slots of time: the launches a
         second of each slot, {policy: [rate]}. `work` holds slots and slot_ms.
 

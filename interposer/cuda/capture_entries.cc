@@ -128,7 +128,7 @@ CUresult CUDAAPI cuStreamIsCapturing(CUstream handle, CUstreamCaptureStatus* sta
 CUresult CUDAAPI cuStreamGetCaptureInfo_v3(CUstream handle, CUstreamCaptureStatus* status, cuuint64_t* id,
                                            CUgraph* graph, const CUgraphNode** dependencies,
                                            const CUgraphEdgeData** edges, size_t* count) {
-  if (status == nullptr) return CUDA_ERROR_INVALID_VALUE;
+  if (status == nullptr || (edges != nullptr && dependencies == nullptr)) return CUDA_ERROR_INVALID_VALUE;
   if (const CUresult error = cuStreamIsCapturing(handle, status); error != CUDA_SUCCESS) return error;
   if (*status != CU_STREAM_CAPTURE_STATUS_ACTIVE) return CUDA_SUCCESS;
   StreamCommand command;
@@ -137,7 +137,6 @@ CUresult CUDAAPI cuStreamGetCaptureInfo_v3(CUstream handle, CUstreamCaptureStatu
   if (capture == nullptr) return CUDA_ERROR_ILLEGAL_STATE;
   if (id != nullptr) *id = capture->number;
   if (graph != nullptr) *graph = capture->graph;
-  if (edges != nullptr) *edges = nullptr;
   if (dependencies == nullptr && count == nullptr) return CUDA_SUCCESS;
   std::vector<CUgraphNode>& nodes = ThreadState::Get().listed_nodes;
   nodes.clear();
@@ -157,6 +156,12 @@ CUresult CUDAAPI cuStreamGetCaptureInfo_v3(CUstream handle, CUstreamCaptureStatu
     names = answer->total;
   }
   if (dependencies != nullptr) *dependencies = nodes.data();
+  if (edges != nullptr) {
+    // Others are refused where they would be made.
+    std::vector<CUgraphEdgeData>& plain = ThreadState::Get().listed_edges;
+    plain.assign(nodes.size(), CUgraphEdgeData{});
+    *edges = plain.data();
+  }
   if (count != nullptr) *count = nodes.size();
   return CUDA_SUCCESS;
 }

@@ -35,8 +35,9 @@ class ThreadState {
   ~ThreadState();
 
   ContextStack stack;
-  std::vector<CUgraphNode> listed_nodes;  ///< What the last cuStreamGetCaptureInfo points to.
-  int per_thread_calls = 0;               ///< Within a _ptsz or _ptds variant: stream 0 is the thread's own.
+  std::vector<CUgraphNode> listed_nodes;      ///< What the last cuStreamGetCaptureInfo points to.
+  std::vector<CUgraphEdgeData> listed_edges;  ///< The same.
+  int per_thread_calls = 0;                   ///< Within a _ptsz or _ptds variant: stream 0 is the thread's own.
   CUstreamCaptureMode capture_mode = CU_STREAM_CAPTURE_MODE_GLOBAL;
 
   /// The thread's default stream in that context, made on first use.

@@ -17,6 +17,7 @@
 #include "server/grants/grant_share.h"
 #include "server/session_stats.h"
 #include "server/worker/backend_factory.h"
+#include "server/worker/confinement.h"
 #include "server/worker/crash_notice.h"
 #include "server/worker/driver_messages.h"
 #include "server/worker/export_client.h"
@@ -83,7 +84,15 @@ Status Harden(const WorkerSettings& settings) {
   // Our own ICD must never find its way into the server's list of platforms.
   ::setenv("HAWSER_WORKER", "1", 1);
   ::unsetenv("HAWSER_SERVER");
-  return DropPrivileges(settings);
+  if (!settings.driver_cache.empty()) ::setenv("XDG_CACHE_HOME", settings.driver_cache.c_str(), 1);
+  if (Status status = DropPrivileges(settings); !status.ok()) return status;
+  if (!settings.confine || !CanBeConfined(settings)) return {};
+  Result<bool> confined = Confine(PlacesOf(settings));
+  if (!confined.ok()) return confined.status();
+  if (!*confined) return {};
+  // Which it cannot find out by itself.
+  ::setenv("HAWSER_SOFT_SHARES", "off", 1);
+  return {};
 }
 
 /// hawserd stops a worker with SIGTERM, which is blocked in every thread and taken by this one: from

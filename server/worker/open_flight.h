@@ -2,15 +2,16 @@
 // How far a session that is alone may run ahead of the device, so that the first wait of a newcomer is bounded.
 //
 // What a lone session launches is not asked for and not measured one by one. Instead a *mark* (an event of the driver)
-// is put behind a launch now and then, at most every 128 launches, and no more often than each eighth of the bound.
+// is put behind a launch now and then, and no more often than each eighth of the bound.
 // What lies between two marks that were passed tells how long the kernels in there take; with that, what is behind the
 // mark that was passed last can be estimated. When it is more than the bound, the next launch waits (how, is the
 // backend's affair) until about half of it is over, so the device never runs dry. Two launches may always be under way.
 //
 // What was learnt may be wrong: a kernel that had little to do has much now. So it is trusted no further than the
 // stream is known to have gone: no more launches than the *window* are under way without proof that they end, eight to
-// begin with, and there is a mark for each quarter of it. Proof is a mark that was passed, or that somebody saw the
-// stream idle (Over(): who waits for each launch needs no marks). While marks are passed in time the window doubles;
+// begin with, and there is a mark for each quarter of it, and every 128 launches. Proof is a mark that was passed, or
+// that somebody saw launches end (Over(): who hears of them needs marks only every 1,024 launches, for their speed).
+// While marks are passed in time the window doubles;
 // when the session has not used it for long, it shrinks; when kernels turn out much longer than thought it is as at
 // first.
 //
@@ -45,8 +46,10 @@ class OpenFlight {
  public:
   /// The bound, until Put() says another.
   static constexpr uint64_t kDefaultCapNs = 10'000'000;
-  /// Launches without a mark.
+  /// Launches without a mark and without proof.
   static constexpr uint32_t kMostUnmarked = 128;
+  /// Launches without a mark; fewer at first.
+  static constexpr uint32_t kMostUnmeasured = 1024;
   /// Marks within the bound.
   static constexpr uint32_t kMarks = 8;
   /// Launches without proof, at first; marks within them.
@@ -70,7 +73,7 @@ class OpenFlight {
     last_.estimate_ns += ns;
     last_.kernel_ns = ns;
     ++last_.launches;
-    return last_.estimate_ns * kMarks >= cap_ns_ || given_ >= check_at_;
+    return last_.estimate_ns >= mark_at_ns_ || given_ >= check_at_;
   }
   /// How many launches it was told, ever. The reference stays good.
   const uint64_t& given() const { return given_; }
@@ -79,9 +82,12 @@ class OpenFlight {
   /// When Add() gave true: whether a mark is needed. If not, it is asked for later.
   bool Due() {
     Fit();
+    Prove();
     const uint64_t bare = std::min<uint64_t>(last_.launches, unproven());
-    if (last_.estimate_ns * kMarks >= cap_ns_ || bare >= stride()) return true;
-    check_at_ = given_ + stride() - bare;
+    if ((last_.estimate_ns - proven_ns_) * kMarks >= cap_ns_ || bare >= stride() || last_.launches >= stretch_)
+      return true;
+    check_at_ = given_ + std::min<uint64_t>(stride() - bare, stretch_ - last_.launches);
+    MoveMark();
     return false;
   }
 
@@ -95,8 +101,10 @@ class OpenFlight {
     last_.busy = !segments_.empty();
     last_.upto = given_;
     last_.filled = unproven() >= window_ / kWindowMarks;
-    check_at_ = given_ + stride();
+    if (last_.launches >= stretch_) stretch_ = std::min(stretch_ * 2, kMostUnmeasured);
+    check_at_ = given_ + std::min(stride(), stretch_);
     segments_.push_back(std::exchange(last_, Segment()));
+    Forget();
   }
 
   /// So much was launched without Add(), up to this mark. Nothing is learnt from it.
@@ -124,7 +132,7 @@ class OpenFlight {
       if (has_passed_) Learn(over, static_cast<double>(between(passed_, over.mark)));
       passed_ = std::move(over.mark);
       has_passed_ = true;
-      flying_ns_ = last_.estimate_ns;  // Added up anew, so that no rounding is carried along.
+      flying_ns_ = last_.estimate_ns - proven_ns_;  // Added up anew, so that no rounding is carried along.
       for (const Segment& left : segments_) flying_ns_ += left.estimate_ns;
     }
   }
@@ -148,6 +156,8 @@ class OpenFlight {
     for (Segment& segment : segments_) marks.push_back(std::move(segment.mark));
     segments_.clear();
     last_ = Segment();
+    Forget();
+    stretch_ = kMostUnmarked;
     passed_ = Mark();
     has_passed_ = false;
     flying_ns_ = 0;
@@ -179,11 +189,28 @@ class OpenFlight {
   void Fit() {
     used_ = std::max(used_, unproven());
     if (given_ < fit_at_) return;
-    if (const uint64_t used = std::max<uint64_t>({used_ * kWindowMarks, window_ / 4, kFirstWindow}); used < window_)
+    // Twice what is needed for no mark at all, so that whoever always has some under way is not asked each time.
+    if (const uint64_t used = std::max<uint64_t>({2 * used_ * kWindowMarks, window_ / 4, kFirstWindow}); used < window_)
       window_ = static_cast<uint32_t>(used);
     used_ = 0;
     fit_at_ = given_ + kHabit;
   }
+
+  /// What is behind the last mark that is known to be over, by what was noted at an earlier look.
+  void Prove() {
+    if (!segments_.empty() || over_ < noted_given_) return;
+    flying_ns_ = std::max(0.0, flying_ns_ - (noted_ns_ - proven_ns_));
+    proven_ns_ = noted_ns_;
+    noted_given_ = given_;
+    noted_ns_ = last_.estimate_ns;
+  }
+  /// A new one begins.
+  void Forget() {
+    noted_given_ = given_;
+    proven_ns_ = noted_ns_ = 0;
+    MoveMark();
+  }
+  void MoveMark() { mark_at_ns_ = proven_ns_ + cap_ns_ / kMarks; }
 
   void Learn(const Segment& segment, double measured_ns) {
     if (measured_ns <= 0 || segment.kernel == nullptr) return;
@@ -218,12 +245,21 @@ class OpenFlight {
     };
     for (Segment& one : segments_) correct(one);
     correct(last_);
+    // Of what is over only so much as is still in there.
+    proven_ns_ = std::min(proven_ns_, last_.estimate_ns);
+    noted_ns_ = std::min(noted_ns_, last_.estimate_ns);
+    MoveMark();
   }
 
   double cap_ns_ = kDefaultCapNs;
   double flying_ns_ = 0;           ///< Not seen end.
   uint64_t given_ = 0, over_ = 0;  ///< Launches: told, and known to be over.
   uint64_t check_at_ = kFirstWindow / kWindowMarks;
+  double mark_at_ns_ = kDefaultCapNs / double{kMarks};  ///< Of the estimate of last_.
+  uint32_t stretch_ = kMostUnmarked;                    ///< Launches of last_ after which it gets a mark in any case.
+  uint64_t noted_given_ = 0;                            ///< At a look: how many there were,
+  double noted_ns_ = 0;                                 ///< and the estimate of last_.
+  double proven_ns_ = 0;                                ///< Of the estimate of last_: over.
   uint32_t window_ = kFirstWindow;
   uint64_t used_ = 0;  ///< The most that was unproven of late.
   uint64_t fit_at_ = kHabit;

@@ -3,10 +3,14 @@
 
 #include <errno.h>
 #include <grp.h>
+#include <linux/capability.h>
+#include <linux/sched.h>
 #include <signal.h>
+#include <sys/ioctl.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include <string>
@@ -28,6 +32,16 @@ Status SetLimit(__rlimit_resource resource, uint64_t value, const char* what) {
   if (limit.rlim_max == RLIM_INFINITY || value < limit.rlim_max) limit.rlim_max = value;
   limit.rlim_cur = limit.rlim_max;
   if (::setrlimit(resource, &limit) != 0) return Status::FromErrno(std::string("cannot limit ") + what);
+  return {};
+}
+
+/// Of this thread, which is the only one; children have none either.
+Status DropCapabilities() {
+  // Those that the kernel does not know yet give an error, and are not there.
+  for (int capability = 0; capability <= 63; ++capability) (void)::prctl(PR_CAPBSET_DROP, capability, 0, 0, 0);
+  __user_cap_header_struct header{_LINUX_CAPABILITY_VERSION_3, 0};
+  const __user_cap_data_struct none[_LINUX_CAPABILITY_U32S_3] = {};
+  if (::syscall(SYS_capset, &header, none) != 0) return Status::FromErrno("cannot give up capabilities");
   return {};
 }
 
@@ -168,7 +182,7 @@ Status DropPrivileges(const WorkerSettings& settings) {
     if (Status status = DieWithParent(settings.server_pid); !status.ok()) return status;
   }
   if (::prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0) return Status::FromErrno("cannot give up new privileges");
-  return {};
+  return DropCapabilities();
 }
 
 #ifdef HAWSER_WITHOUT_SECCOMP
@@ -187,6 +201,24 @@ Status InstallSyscallFilter() {
     // Negative numbers stand for calls of other architectures.
     if (number >= 0) error = ::seccomp_rule_add(filter, kDeny, number, 0);
   }
+  // A value of arguments: refused where (argument & mask) == value, or differs.
+  const auto refuse = [&](int call, const scmp_arg_cmp& argument) {
+    if (error >= 0) error = ::seccomp_rule_add(filter, kDeny, call, 1, argument);
+  };
+  // Threads of other processes, and limits of others (0 is the process itself).
+  refuse(SCMP_SYS(tgkill), SCMP_A0(SCMP_CMP_NE, static_cast<scmp_datum_t>(::getpid())));
+  refuse(SCMP_SYS(prlimit64), SCMP_A0(SCMP_CMP_NE, 0));
+  // Typing on a terminal that hawserd was started from.
+  for (const unsigned request : {unsigned{TIOCSTI}, unsigned{TIOCLINUX}}) {
+    refuse(SCMP_SYS(ioctl), SCMP_A1(SCMP_CMP_MASKED_EQ, UINT32_MAX, request));
+  }
+  for (const uint64_t space :
+       {uint64_t{CLONE_NEWUSER}, uint64_t{CLONE_NEWNS}, uint64_t{CLONE_NEWNET}, uint64_t{CLONE_NEWPID},
+        uint64_t{CLONE_NEWIPC}, uint64_t{CLONE_NEWUTS}, uint64_t{CLONE_NEWCGROUP}}) {
+    refuse(SCMP_SYS(clone), SCMP_A0(SCMP_CMP_MASKED_EQ, space, space));
+  }
+  // Its flags are in memory, out of a filter's sight; without it everybody uses clone.
+  if (error >= 0) error = ::seccomp_rule_add(filter, SCMP_ACT_ERRNO(ENOSYS), SCMP_SYS(clone3), 0);
   if (error >= 0) {
     // Unix sockets cannot connect or listen; creating one is harmless, and libraries try.
     error = ::seccomp_rule_add(filter, kDeny, SCMP_SYS(socket), 1, SCMP_A0(SCMP_CMP_NE, AF_UNIX));

@@ -25,12 +25,13 @@ wire::Status LimitAddressSpace(const WorkerSettings& settings);
 /// Closes every descriptor from `first` on, but `kept`, which are in ascending order (less than `first`: none).
 void CloseFrom(int first, std::initializer_list<int> kept = {});
 
-/// No new privileges through execve; another user and group if configured.
+/// No new privileges through execve; another user and group if configured; no capabilities, also of root.
 wire::Status DropPrivileges(const WorkerSettings& settings);
 
 /// Refuses (EPERM), for all threads of this process and its children, the system calls that no
-/// worker needs: network, tracing, mounting, namespaces, kernel administration. Everything that
-/// drivers need stays, including the processes in which they link kernels.
+/// worker needs: network, tracing, signals and limits of other processes, mounting, namespaces, kernel administration,
+/// typing on a terminal. Everything that drivers need stays, including the processes in which they link kernels. After
+/// the driver has begun: NVIDIA's binds a socket then (cuda-uvmfd), and does not begin without.
 wire::Status InstallSyscallFilter();
 
 }  // namespace hawser::server

@@ -39,20 +39,24 @@ CUresult Info(CUstream handle, CUstreamCaptureStatus* status, cuuint64_t* id, CU
               const CUgraphNode** dependencies, const CUgraphEdgeData** edges, size_t* count) {
   // What is given out stays until the next call of this thread.
   thread_local std::vector<CUgraphNode>* const nodes = new std::vector<CUgraphNode>;
+  thread_local std::vector<CUgraphEdgeData>* const plain = new std::vector<CUgraphEdgeData>;
   StreamPtr stream;
   ContextPtr context;
   HAWSER_TRY(Locked(handle, &stream, &context));
-  if (status == nullptr) return CUDA_ERROR_INVALID_VALUE;
+  if (status == nullptr || (edges != nullptr && dependencies == nullptr)) return CUDA_ERROR_INVALID_VALUE;
   const std::lock_guard lock(context->mutex);
   if (stream->legacy) HAWSER_TRY(CheckLegacy(*stream, /*use=*/false));
   *status = StatusOf(*stream);
-  if (edges != nullptr) *edges = nullptr;
   if (*status != CU_STREAM_CAPTURE_STATUS_ACTIVE) return CUDA_SUCCESS;
   if (id != nullptr) *id = stream->capture->id;
   if (graph != nullptr) *graph = reinterpret_cast<CUgraph>(stream->capture->graph->handle);
   nodes->clear();
   for (const NodePtr& end : stream->capture_ends) nodes->push_back(Handle(*end));
   if (dependencies != nullptr) *dependencies = nodes->data();
+  if (edges != nullptr) {
+    plain->assign(nodes->size(), CUgraphEdgeData{});
+    *edges = plain->data();
+  }
   if (count != nullptr) *count = nodes->size();
   return CUDA_SUCCESS;
 }

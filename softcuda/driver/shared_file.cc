@@ -8,6 +8,8 @@
 #include <unistd.h>
 
 #include <cstdio>
+#include <cstdlib>
+#include <string_view>
 #include <utility>
 
 namespace hawser::soft {
@@ -34,7 +36,10 @@ void SharedFile::Close() {
   fd_ = -1;
 }
 
-bool SharedFile::Possible() { return ::prctl(PR_GET_DUMPABLE, 0, 0, 0, 0) == 1; }
+bool SharedFile::Possible() {
+  const char* const shares = std::getenv("HAWSER_SOFT_SHARES");
+  return (shares == nullptr || shares != std::string_view("off")) && ::prctl(PR_GET_DUMPABLE, 0, 0, 0, 0) == 1;
+}
 
 bool SharedFile::Create(const char* name, uint64_t size) {
   Close();

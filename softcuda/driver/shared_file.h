@@ -54,7 +54,7 @@ class SharedFile {
   int fd() const { return fd_; }
 
   /// Whether other processes of this user can open files of this one. Not when it has changed its user: the system
-  /// then keeps it shut.
+  /// then keeps it shut. Nor where HAWSER_SOFT_SHARES is "off", which says that the system keeps those of others shut.
   static bool Possible();
 
  private:

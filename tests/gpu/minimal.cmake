@@ -63,7 +63,7 @@ hawser_library(hawser_scheduler scheduler/core/thread_group.cc)
 target_include_directories(hawser_scheduler PUBLIC ${PROJECT_SOURCE_DIR}/include)
 target_link_libraries(hawser_scheduler PUBLIC hawser_wire)
 hawser_library(hawser_server_common server/device_key.cc server/export_packet.cc server/grants/grant_share.cc server/handshake.cc
-  server/session_stats.cc server/size.cc server/trace_ring.cc server/worker/export_client.cc server/worker_settings.cc)
+  server/session_stats.cc server/size.cc server/trace_ring.cc server/worker/confinement.cc server/worker/export_client.cc server/worker_settings.cc)
 target_link_libraries(hawser_server_common PUBLIC hawser_scheduler hawser_wire hawser_proto)
 hawser_library(hawser_split_settings server/worker/split_settings.cc)
 target_link_libraries(hawser_split_settings PUBLIC hawser_wire)

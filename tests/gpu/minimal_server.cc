@@ -217,6 +217,7 @@ class MinimalServer {
 #else
     settings.syscall_filter = std::getenv("HAWSER_NO_SYSCALL_FILTER") == nullptr;
 #endif
+    settings.confine = std::getenv("HAWSER_NO_CONFINEMENT") == nullptr;
     settings.cuda_device = options_.device;
     settings.cuda_driver = options_.cuda_driver;
     settings.cuda_memory = options_.memory;

@@ -15,6 +15,8 @@ namespace {
 /// No command may keep the executor for so long. Generous: sanitizers, and a machine with other things to do.
 constexpr std::chrono::seconds kMostForOne{20};
 constexpr int kMostCopies = 2;
+/// Of all that may be sent so many are, then values are drawn anew: what was created meanwhile has a name.
+constexpr size_t kBatch = 24;
 
 }  // namespace
 
@@ -62,6 +64,7 @@ void Guest::Run() {
 
 std::vector<proto::Seed> Guest::Calls() {
   std::vector<proto::Seed> calls;
+  values_.Discard();
   // Each time with other values: new names are used once.
   for (int time = 0; time < kMostCopies; ++time) {
     proto::SeedSink sink(&values_);
@@ -71,6 +74,7 @@ std::vector<proto::Seed> Guest::Calls() {
     }
   }
   std::shuffle(calls.begin(), calls.end(), random_);
+  calls.resize(std::min(calls.size(), kBatch));
   return calls;
 }
 
@@ -88,6 +92,7 @@ void Guest::Send(std::string_view name, uint16_t opcode, const std::vector<std::
   const auto begin = std::chrono::steady_clock::now();
   const server::SessionBackend::Outcome outcome = backend_->Execute(header, payload, &error);
   if (outcome.status != 0) (void)backend_->TakeFailure();
+  values_.Sent(payload, outcome.status == 0 && !outcome.malformed);
   if (plan_.tells) {
     std::printf("  %s%s%d %s\n", outcome.malformed ? "malformed " : "", outcome.deferred ? "deferred " : "",
                 outcome.status, error.c_str());

@@ -6,10 +6,12 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 #include <deque>
 #include <functional>
 #include <map>
 #include <random>
+#include <set>
 #include <span>
 #include <string>
 #include <string_view>
@@ -63,19 +65,17 @@ class RandomValues final : public proto::SampleValues {
   }
   wire::Id Id(uint8_t type, bool creates) override {
     if (creates && Chance(80)) {
-      // A new name; what is called so exists, or was refused.
-      std::deque<uint32_t>& made = made_[type];
-      uint32_t& last = last_[type];
-      if (kFirstNew + last <= kLastNew) {
-        made.push_back(kFirstNew + last++);
-        if (made.size() > kRemembered) made.pop_front();
-        return wire::Id(type, 1, made.back());
+      Names& names_of = names_of_[type];
+      if (names_of.next <= kLastNew) {
+        const wire::Id id(type, 1, names_of.next++);
+        drawn_.insert(id.raw());
+        return id;
       }
     }
     if (Chance(type == often_none && !creates ? 30 : 2)) return {};
     const bool is_needed = std::find(needed.begin(), needed.end(), type) != needed.end();
-    if (!creates && !is_needed && Chance(70)) {
-      const std::deque<uint32_t>& made = made_[type];
+    if (!creates && !is_needed && Chance(80)) {
+      const std::deque<uint32_t>& made = names_of_[type].made;
       if (!made.empty()) return wire::Id(type, 1, made[Below(made.size())]);
     }
     if (Chance(1) && !types.empty()) type = types[Below(types.size())];
@@ -101,17 +101,42 @@ class RandomValues final : public proto::SampleValues {
     if (const auto known = contents.find(field); known != contents.end() && Chance(85)) return known->second(bytes);
     for (std::byte& each : bytes) each = static_cast<std::byte>(random_());
   }
+  /// What was drawn so far will not be sent, but for what Sent() is told: new names may be given again.
+  void Discard() {
+    drawn_.clear();
+    for (auto& [type, names_of] : names_of_) names_of.next = names_of.sent;
+  }
+  /// This was sent. What it gives a new name exists from now on, if it `succeeded`; otherwise that was a name once, and
+  /// is rarely used.
+  void Sent(std::span<const std::byte> payload, bool succeeded) {
+    for (size_t at = 0; at + sizeof(uint64_t) <= payload.size(); ++at) {
+      uint64_t raw = 0;
+      std::memcpy(&raw, payload.data() + at, sizeof(raw));
+      if (drawn_.erase(raw) == 0) continue;
+      const wire::Id id(raw);
+      Names& names_of = names_of_[id.type()];
+      names_of.sent = std::max(names_of.sent, id.index() + 1);
+      if (!succeeded && !Chance(5)) continue;
+      names_of.made.push_back(id.index());
+      if (names_of.made.size() > kRemembered) names_of.made.pop_front();
+    }
+  }
   uint64_t Address() { return addresses[Below(addresses.size())] + (Chance(70) ? 0 : Below(5000)); }
 
  private:
   /// New objects are called so, of each type. A session may have 1,000 of them.
   static constexpr uint32_t kFirstNew = 100, kLastNew = 999;
-  static constexpr size_t kRemembered = 6;
+  static constexpr size_t kRemembered = 8;
+
+  struct Names {
+    uint32_t next = kFirstNew;  ///< The next new one.
+    uint32_t sent = kFirstNew;  ///< Behind the last one that was sent.
+    std::deque<uint32_t> made;  ///< The latest that are somebody's.
+  };
 
   std::mt19937_64 random_;
-  /// The new names that were given last, and how many were, of each type.
-  std::map<uint8_t, std::deque<uint32_t>> made_;
-  std::map<uint8_t, uint32_t> last_;
+  std::map<uint8_t, Names> names_of_;
+  std::set<uint64_t> drawn_;
 };
 
 }  // namespace hawser::hostile

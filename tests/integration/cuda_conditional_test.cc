@@ -303,6 +303,11 @@ TEST_F(CudaConditional, StreamsAreCapturedIntoBodies) {
   HAWSER_CU(cuLaunchKernel(Kernel("choose"), 1, 1, 1, 1, 1, 1, 0, stream_, choose, nullptr));
   HAWSER_CU(cuStreamGetCaptureInfo(stream_, &status, &id, &captured, &before, &edges, &count));
   ASSERT_EQ(count, 1u);
+  ASSERT_NE(edges, nullptr) << "as many as there are nodes";
+  EXPECT_EQ(edges[0].type, CU_GRAPH_DEPENDENCY_TYPE_DEFAULT);
+  EXPECT_EQ(edges[0].from_port, 0);
+  EXPECT_EQ(cuStreamGetCaptureInfo(stream_, &status, &id, &captured, nullptr, &edges, &count), CUDA_ERROR_INVALID_VALUE)
+      << "edges without the nodes that they belong to";
   CUgraphNode loop = nullptr;
   const std::vector<CUgraph> body =
       AddConditional(captured, {before, before + count}, handle, CU_GRAPH_COND_TYPE_WHILE, 1, &loop);

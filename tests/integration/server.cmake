@@ -39,6 +39,15 @@ add_test(NAME admin_commands_test COMMAND admin_commands_test)
 set_tests_properties(admin_commands_test PROPERTIES LABELS integration TIMEOUT ${HAWSER_TIME_LIMIT}
   ENVIRONMENT "${HAWSER_TEST_ENVIRONMENT}")
 
+set(doctor_cuda)
+if(TARGET hawser_cuda AND TARGET hawser_soft_cuda AND TARGET hawser_backend_cuda)
+  set(doctor_cuda cuda)
+endif()
+add_test(NAME doctor_test
+  COMMAND ${HAWSER_PYTHON} ${CMAKE_CURRENT_SOURCE_DIR}/doctor_test.py ${PROJECT_BINARY_DIR} ${doctor_cuda})
+set_tests_properties(doctor_test PROPERTIES LABELS integration TIMEOUT ${HAWSER_TIME_LIMIT}
+  ENVIRONMENT "${HAWSER_TEST_ENVIRONMENT}")
+
 # Guests and workers must do without gRPC and Protobuf: a worker's address space is a guest's to attack.
 foreach(target hawser-worker hawser_opencl_icd)
   add_test(NAME ${target}_links_no_grpc

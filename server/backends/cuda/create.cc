@@ -25,7 +25,7 @@ Result<ChosenBackend> Create(const WorkerSettings& settings, SessionLog* log) {
   // What NVIDIA's compiler makes of PTX is kept beside the images of its tenant; without that all tenants share what is
   // in the server's home, or nobody has any.
   if (!settings.cuda_cache.empty()) {
-    const std::string kept = settings.cuda_cache + "/" + ImageStore::FolderName(settings.tenant) + "/compiled";
+    const std::string kept = settings.cuda_cache + "/" + TenantFolderName(settings.tenant) + "/compiled";
     ::setenv("CUDA_CACHE_PATH", kept.c_str(), /*overwrite=*/0);
   }
   const AddressRanges before = AddressRanges::Reserved();

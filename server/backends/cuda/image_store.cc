@@ -12,6 +12,7 @@
 #include <system_error>
 #include <utility>
 
+#include "server/worker_settings.h"
 #include "wire/socket.h"
 
 namespace hawser::server::cuda_backend {
@@ -70,14 +71,10 @@ std::vector<File> List(const std::string& folder) {
 
 }  // namespace
 
-std::string ImageStore::FolderName(std::string_view tenant) {
-  return wire::HexOf(wire::Sha256Of(wire::AsBytes(tenant))).substr(0, 32);
-}
-
 ImageStore::ImageStore(Options options, const std::function<void(const std::string&)>& log)
     : options_(std::move(options)) {
   if (options_.directory.empty()) return;
-  std::string folder = options_.directory + "/" + FolderName(options_.tenant);
+  std::string folder = options_.directory + "/" + TenantFolderName(options_.tenant);
   std::error_code error;
   std::filesystem::create_directories(options_.directory, error);
   if (::mkdir(folder.c_str(), 0700) != 0 && errno != EEXIST) {

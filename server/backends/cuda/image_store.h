@@ -55,8 +55,6 @@ class ImageStore {
   uint64_t memory_used() const { return memory_used_; }
   /// Of this tenant; empty: none.
   const std::string& folder() const { return folder_; }
-  /// The folder's name for a tenant: never the same for two.
-  static std::string FolderName(std::string_view tenant);
 
  private:
   std::string PathOf(const wire::Sha256Digest& hash) const;

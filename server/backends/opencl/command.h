@@ -98,6 +98,7 @@ class Command {
     if (needs_completion || event_id_ || may_fail_) {
       completion = backend_.completions_->New(event.get(), *queue_, queue.number);
       completion->announce = event_id_;
+      completion->ends = queue.in_order;
       if (event_id_) KeepEvent(event.get());
     }
     if (queue.in_order) queue.last = std::move(event);

@@ -134,6 +134,8 @@ void Completions::AddTimes(const Completion& completion, opencl::EventStatus* st
 
 void Completions::Conclude(Completion* completion, int32_t status) {
   const std::shared_ptr<Queue> queue = std::move(completion->queue_);
+  // Two threads of the driver that come in the wrong order here say less than is known, for a moment.
+  if (completion->ends) queue->done.store(completion->position_, std::memory_order_relaxed);
   if (completion->announce) {
     opencl::EventStatus notice;
     notice.event = completion->announce;
@@ -181,6 +183,7 @@ void Completions::Free(Completion* completion, int32_t status) {
   completion->size = 0;
   completion->announce = wire::Id();
   completion->answered = false;
+  completion->ends = false;
   completion->next_ = returned_.load(std::memory_order_relaxed);
   while (!returned_.compare_exchange_weak(completion->next_, completion, std::memory_order_release,
                                           std::memory_order_relaxed)) {

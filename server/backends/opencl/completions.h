@@ -51,6 +51,7 @@ struct alignas(64) Completion {
   uint64_t size = 0;
   wire::Id announce;         ///< Announce completion of this event.
   bool answered = false;     ///< The action sent an answer without a flush; the announcement brings it.
+  bool ends = false;         ///< With it the command at this position of an in-order queue has ended.
   Handle<cl_event> started;  ///< Where the times up to the start come from, when not from the event itself.
   Handle<cl_event> ended;    ///< The same for the times of the end.
 

@@ -61,6 +61,7 @@ struct Queue {
   std::atomic<uint32_t> in_lane{0};     ///< Launches that a lane will be given, or has and did not let go yet.
   std::atomic<uint64_t> urgent{0};      ///< Somebody waits for the commands up to this number.
   std::atomic<uint32_t> announcing{0};  ///< Completions that will be announced.
+  std::atomic<uint64_t> done{0};        ///< In order: the commands up to this number have ended, as far as was heard.
 };
 
 }  // namespace hawser::server::ocl

@@ -118,6 +118,9 @@ void Splitter::LearnOpen(Queue& queue, KernelSplit& kernel) {
 
 void Splitter::LookOpen(Queue& queue) {
   queue.open.Look([](const Handle<cl_event>& mark) { return IsComplete(mark); }, &BetweenEnds);
+  // Each launch is a command, and one may just be on its way.
+  const uint64_t not_over = queue.number + 1 - queue.done.load(std::memory_order_relaxed);
+  if (queue.open.given() > not_over) queue.open.Over(queue.open.given() - not_over);
   // The newest launch may be behind it.
   if (queue.open.given() > 0 && IsComplete(queue.last)) queue.open.Over(queue.open.given() - 1);
 }

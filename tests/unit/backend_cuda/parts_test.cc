@@ -20,6 +20,7 @@
 #include "server/backends/cuda/image_choice.h"
 #include "server/backends/cuda/image_store.h"
 #include "server/backends/cuda/memory_map.h"
+#include "server/worker_settings.h"
 
 namespace hawser::server::cuda_backend {
 namespace {
@@ -306,8 +307,8 @@ TEST_F(ImageStoreTest, AnotherTenantFindsNothing) {
   ImageStore other = Store("bob");
   EXPECT_FALSE(other.Has(Hash("code")));
   EXPECT_EQ(other.Get(Hash("code")), nullptr);
-  EXPECT_NE(ImageStore::FolderName("a.b"), ImageStore::FolderName("a_b"));
-  EXPECT_EQ(ImageStore::FolderName("../x").find('/'), std::string::npos);
+  EXPECT_NE(TenantFolderName("a.b"), TenantFolderName("a_b"));
+  EXPECT_EQ(TenantFolderName("../x").find('/'), std::string::npos);
 }
 
 TEST_F(ImageStoreTest, BytesThatAreNotWhatTheirHashSaysAreRefused) {
@@ -336,7 +337,7 @@ TEST_F(ImageStoreTest, LinksAreNotFollowed) {
 }
 
 TEST_F(ImageStoreTest, AFolderThatOthersCanUseIsNotUsed) {
-  const std::string folder = folder_ + "/" + ImageStore::FolderName("alice");
+  const std::string folder = folder_ + "/" + TenantFolderName("alice");
   std::filesystem::create_directory(folder);
   ::chmod(folder.c_str(), 0777);
   ImageStore store = Store("alice");

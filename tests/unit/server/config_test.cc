@@ -33,6 +33,9 @@ TEST(Config, AnEmptyFileIsAllDefaults) {
   EXPECT_EQ(config.limits.staging_memory, 1u << 30);
   EXPECT_FALSE(config.allow_unauthenticated_remote);
   EXPECT_TRUE(config.syscall_filter);
+  EXPECT_TRUE(config.confine);
+  EXPECT_TRUE(config.writable.empty());
+  EXPECT_FALSE(config.driver_cache) << "the default place";
   EXPECT_FALSE(config.cuda_cache) << "the default place";
 }
 
@@ -44,6 +47,9 @@ socket_mode = "0660"
 worker = "/opt/hawser-worker"
 worker_user = "nobody"
 syscall_filter = false
+confine = false
+writable = ["/var/lib/driver", "/opt/kernels"]
+driver_cache = "/var/cache/d"
 spin_us = 20
 log_level = "debug"
 log_file = "/var/log/h.log"
@@ -97,6 +103,9 @@ max_sessions = 5
   EXPECT_EQ(config.worker, "/opt/hawser-worker");
   EXPECT_EQ(config.worker_user, "nobody");
   EXPECT_FALSE(config.syscall_filter);
+  EXPECT_FALSE(config.confine);
+  EXPECT_EQ(config.writable, (std::vector<std::string>{"/var/lib/driver", "/opt/kernels"}));
+  EXPECT_EQ(config.driver_cache, "/var/cache/d");
   EXPECT_EQ(config.spin_us, 20u);
   EXPECT_EQ(config.log_level, LogLevel::kDebug);
   EXPECT_EQ(config.max_sessions, 10u);

@@ -178,6 +178,38 @@ TEST(OpenFlight, AProgramSlowerThanTheDeviceNeedsFewMarks) {
   EXPECT_EQ(device.pauses, 0);
 }
 
+TEST(OpenFlight, WhoHearsOfTheEndsOfLaunchesNeedsFewMarks) {
+  for (const size_t depth : {1, 2, 16, 30}) {
+    Device device;
+    Device::Kernel kernel{10};
+    std::deque<uint64_t> ends;  // Of what is under way.
+    const auto launch = [&](int count) {
+      for (int i = 0; i < count; ++i) {
+        if (ends.size() == depth) {
+          device.now = std::max(device.now, ends.front());
+          ends.pop_front();
+        }
+        device.seen_over = device.flight.given() - ends.size();
+        device.Launch(kernel, 1000);
+        ends.push_back(device.free_at);
+      }
+    };
+    launch(5'000);
+    device.marks = device.checks = device.pauses = 0;
+    launch(50'000);
+    EXPECT_LE(device.marks, 50'000 / 1000 + 5) << depth;
+    EXPECT_LE(device.checks, 50'000 / static_cast<int>(depth) + 100) << depth;
+    EXPECT_EQ(device.pauses, 0) << depth;
+    EXPECT_LE(device.flight.flying_ns(), kCap / 4) << depth;
+    EXPECT_NEAR(kernel.speed->ns_per_item(), 10, 2) << depth;
+    // Nothing is heard of any more, and what comes is long.
+    kernel.ns_per_item = 94'000;
+    device.longest = 0;
+    for (int i = 0; i < 2'000; ++i) device.Launch(kernel, 1000);
+    EXPECT_LE(device.longest, 12 * (depth + 1) * 94'000'000u) << depth;
+  }
+}
+
 TEST(OpenFlight, AWindowThatIsNotUsedShrinks) {
   Device device;
   Device::Kernel kernel{10};

@@ -182,6 +182,10 @@ TEST(SharedEventTest, AProcessThatOthersCannotLookIntoSharesNothing) {
   EXPECT_EQ(event->Describe(0, &handle), CUDA_ERROR_NOT_SUPPORTED);
   ASSERT_EQ(::prctl(PR_SET_DUMPABLE, 1, 0, 0, 0), 0);
   EXPECT_EQ(event->Describe(0, &handle), CUDA_SUCCESS);
+  ASSERT_EQ(::setenv("HAWSER_SOFT_SHARES", "off", 1), 0);  // As in a confined process.
+  EXPECT_EQ(event->Describe(0, &handle), CUDA_ERROR_NOT_SUPPORTED);
+  ASSERT_EQ(::unsetenv("HAWSER_SOFT_SHARES"), 0);
+  EXPECT_EQ(event->Describe(0, &handle), CUDA_SUCCESS);
 }
 
 }  // namespace

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "server/module_cache.h"
+#include "server/cache_folder.h"
 
 #include <fcntl.h>
 #include <sys/stat.h>
@@ -15,18 +15,18 @@ namespace hawser::server {
 using wire::Code;
 using wire::Status;
 
-std::string DefaultModuleCache() {
-  return DefaultModuleCache(::geteuid(), std::getenv("XDG_CACHE_HOME"), std::getenv("HOME"));
+std::string DefaultCache(const std::string& what) {
+  return DefaultCache(what, ::geteuid(), std::getenv("XDG_CACHE_HOME"), std::getenv("HOME"));
 }
 
-std::string DefaultModuleCache(uid_t user, const char* cache_home, const char* home) {
+std::string DefaultCache(const std::string& what, uid_t user, const char* cache_home, const char* home) {
   const auto is_path = [](const char* path) { return path != nullptr && path[0] == '/'; };
-  if (is_path(cache_home)) return std::string(cache_home) + "/hawser/images";
-  if (user == 0) return "/var/cache/hawser/images";
-  return is_path(home) ? std::string(home) + "/.cache/hawser/images" : std::string();
+  if (is_path(cache_home)) return std::string(cache_home) + "/hawser/" + what;
+  if (user == 0) return "/var/cache/hawser/" + what;
+  return is_path(home) ? std::string(home) + "/.cache/hawser/" + what : std::string();
 }
 
-Status MakeModuleCache(const std::string& folder, uid_t owner, gid_t group) {
+Status MakeCache(const std::string& folder, uid_t owner, gid_t group) {
   std::error_code error;
   const std::filesystem::path above = std::filesystem::path(folder).parent_path();
   if (!above.empty()) std::filesystem::create_directories(above, error);
@@ -50,11 +50,11 @@ Status MakeModuleCache(const std::string& folder, uid_t owner, gid_t group) {
                 "user " + std::to_string(owner) + ", as whom workers run, cannot write to '" + folder + "'");
 }
 
-std::string ModuleCache::Use(const std::string& folder, uid_t owner, gid_t group) {
+std::string CacheFolder::Use(const std::string& folder, uid_t owner, gid_t group) {
   if (folder.empty()) return {};
-  const Status made = MakeModuleCache(folder, owner, group);
+  const Status made = MakeCache(folder, owner, group);
   if (made.ok()) return folder;
-  if (folder != unusable_) complain_("modules are not kept on disk: " + made.text());
+  if (folder != unusable_) complain_(consequence_ + ": " + made.text());
   unusable_ = folder;
   return {};
 }
