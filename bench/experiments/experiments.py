@@ -413,7 +413,7 @@ def alone(bench):
     servers = bench.seconds(12, 1)
     # Slots long enough for some hundred short launches, or some long ones.
     cases = (("short", {**bench.sizes["short"], "depth": 16}, 50, bench.seconds(100, 20)),
-             ("long", bench.sizes["middle"], 250, bench.seconds(30, 6)))
+             ("long", bench.sizes["middle"], 250, bench.seconds(80, 6)))
     report = Report("Alone", [
         f"Two servers on one machine, one under fair, one without a scheduler, each with one tenant; the two tenants launch in turn, in slots of {cases[0][2]} ms (short launches) and {cases[1][2]} ms "
         "(long ones), none, fair, fair, none. Neighbouring slots are a pair, so that a machine that changes its speed changes it for both; the loss of a pair of servers is the median of its pairs of slots. "
