@@ -55,7 +55,7 @@ def switched_off(build, program, folder):
     with with_server.Server(build, "shm", ["--config", str(config)], cuda=True, cache=cache) as server:
         for process in ("first", "second"):
             expect(f"uploads of the {process} process, switched off", uploads(server, program), 1)
-    expect("whether there is a folder when it is switched off", images.exists(), False)
+    expect("whether there is a folder when it is switched off", (cache / "hawser" / "images").exists(), False)
 
 
 def main():
