@@ -89,6 +89,7 @@ CUresult BuildCopy(const CUDA_MEMCPY3D& copy, CopyWork* work) {
     result = from.type < CU_MEMORYTYPE_HOST || from.type > CU_MEMORYTYPE_UNIFIED
                  ? CUDA_ERROR_INVALID_VALUE
                  : CheckLinear(c, false, &from, &work->pageable_source);
+    work->known_source = !work->pageable_source;
     c.srcPitch = from.pitch;
     c.srcHeight = from.height;
   }
@@ -99,6 +100,7 @@ CUresult BuildCopy(const CUDA_MEMCPY3D& copy, CopyWork* work) {
     result = to.type < CU_MEMORYTYPE_HOST || to.type > CU_MEMORYTYPE_UNIFIED
                  ? CUDA_ERROR_INVALID_VALUE
                  : CheckLinear(c, true, &to, &work->pageable_target);
+    work->known_target = !work->pageable_target;
     c.dstPitch = to.pitch;
     c.dstHeight = to.height;
   }

@@ -5,6 +5,7 @@
 
 #include <atomic>
 #include <chrono>
+#include <cstdio>
 #include <cstring>
 #include <string>
 #include <thread>
@@ -100,14 +101,41 @@ Side ArraySide(const Array& array, size_t x, size_t y, size_t z) {
   return side;
 }
 
-void RunCopy(const CopyWork& work) {
+/// A graph may be launched long after memory of its nodes is gone. False: so it is, and the context has failed.
+bool IsThere(uint64_t first, uint64_t bytes, bool writing, const char* who, Context* context) {
+  const MemoryMap& memory = GetDriver()->memory;
+  if (writing ? memory.CoversForWriting(first, bytes) : memory.Covers(first, bytes)) return true;
+  char text[160];
+  std::snprintf(text, sizeof(text), "a %s %s %llu bytes at 0x%llx, where its memory is no more", who,
+                writing ? "writes" : "reads", static_cast<unsigned long long>(bytes),
+                static_cast<unsigned long long>(first));
+  Log(text);
+  context->Fail(CUDA_ERROR_ILLEGAL_ADDRESS);
+  return false;
+}
+
+bool IsThere(const Side& side, const CUDA_MEMCPY3D& c, bool writing, Context* context) {
+  const uint64_t bytes = (c.Depth - 1) * side.slice + (c.Height - 1) * side.row + c.WidthInBytes;
+  return IsThere(reinterpret_cast<uint64_t>(side.data), bytes, writing, "copy", context);
+}
+
+Side SourceOf(const CopyWork& work) {
   const CUDA_MEMCPY3D& c = work.copy;
+  if (work.source != nullptr) return ArraySide(*work.source, c.srcXInBytes, c.srcY, c.srcZ);
   const uint64_t from = c.srcMemoryType == CU_MEMORYTYPE_HOST ? reinterpret_cast<uint64_t>(c.srcHost) : c.srcDevice;
+  return LinearSide(from, c.srcXInBytes, c.srcY, c.srcZ, c.srcPitch, c.srcHeight);
+}
+
+Side TargetOf(const CopyWork& work) {
+  const CUDA_MEMCPY3D& c = work.copy;
+  if (work.target != nullptr) return ArraySide(*work.target, c.dstXInBytes, c.dstY, c.dstZ);
   const uint64_t to = c.dstMemoryType == CU_MEMORYTYPE_HOST ? reinterpret_cast<uint64_t>(c.dstHost) : c.dstDevice;
-  const Side source = work.source != nullptr ? ArraySide(*work.source, c.srcXInBytes, c.srcY, c.srcZ)
-                                             : LinearSide(from, c.srcXInBytes, c.srcY, c.srcZ, c.srcPitch, c.srcHeight);
-  const Side target = work.target != nullptr ? ArraySide(*work.target, c.dstXInBytes, c.dstY, c.dstZ)
-                                             : LinearSide(to, c.dstXInBytes, c.dstY, c.dstZ, c.dstPitch, c.dstHeight);
+  return LinearSide(to, c.dstXInBytes, c.dstY, c.dstZ, c.dstPitch, c.dstHeight);
+}
+
+void CopyBox(const CopyWork& work) {
+  const CUDA_MEMCPY3D& c = work.copy;
+  const Side source = SourceOf(work), target = TargetOf(work);
   for (size_t z = 0; z < c.Depth; ++z) {
     for (size_t y = 0; y < c.Height; ++y) {
       std::memmove(target.data + z * target.slice + y * target.row, source.data + z * source.slice + y * source.row,
@@ -116,12 +144,22 @@ void RunCopy(const CopyWork& work) {
   }
 }
 
+void RunCopy(const CopyWork& work, Context* context) {
+  if (work.copy.Depth == 0) return;
+  if (work.known_source && !IsThere(SourceOf(work), work.copy, /*writing=*/false, context)) return;
+  if (work.known_target && !IsThere(TargetOf(work), work.copy, /*writing=*/true, context)) return;
+  CopyBox(work);
+}
+
 template <typename T>
 void FillRow(uint8_t* row, T value, size_t count) {
   for (size_t i = 0; i < count; ++i) std::memcpy(row + i * sizeof(T), &value, sizeof(T));
 }
 
-void RunMemset(const CUDA_MEMSET_NODE_PARAMS& set) {
+void RunMemset(const CUDA_MEMSET_NODE_PARAMS& set, Context* context) {
+  if (set.height == 0) return;
+  const uint64_t bytes = (set.height - 1) * set.pitch + set.width * set.elementSize;
+  if (!IsThere(set.dst, bytes, /*writing=*/true, "memset", context)) return;
   for (size_t y = 0; y < set.height; ++y) {
     auto* const row = reinterpret_cast<uint8_t*>(set.dst) + y * set.pitch;
     if (set.elementSize == 1) {
@@ -166,8 +204,14 @@ void WriteValue(CUdeviceptr address, T value) {
   std::atomic_ref<T>(*reinterpret_cast<T*>(address)).store(value, std::memory_order_release);
 }
 
-void RunMemoryOperations(const MemoryOperationsWork& work, const Context& context) {
+void RunMemoryOperations(const MemoryOperationsWork& work, Context& context) {
   for (const CUstreamBatchMemOpParams& op : work.operations) {
+    const bool waits = op.operation == CU_STREAM_MEM_OP_WAIT_VALUE_32 || op.operation == CU_STREAM_MEM_OP_WAIT_VALUE_64;
+    const bool writes =
+        op.operation == CU_STREAM_MEM_OP_WRITE_VALUE_32 || op.operation == CU_STREAM_MEM_OP_WRITE_VALUE_64;
+    const bool wide = op.operation == CU_STREAM_MEM_OP_WAIT_VALUE_64 || op.operation == CU_STREAM_MEM_OP_WRITE_VALUE_64;
+    const uint64_t address = waits ? op.waitValue.address : op.writeValue.address;
+    if ((waits || writes) && !IsThere(address, wide ? 8 : 4, writes, "stream's value", &context)) return;
     switch (op.operation) {
       case CU_STREAM_MEM_OP_WAIT_VALUE_32:
         WaitForValue<uint32_t>(op.waitValue.address, op.waitValue.value, op.waitValue.flags, context);
@@ -197,10 +241,10 @@ struct Executor {
     if (!failed) RunKernel(work, context, conditions);
   }
   void operator()(const CopyWork& work) const {
-    if (!failed) RunCopy(work);
+    if (!failed) RunCopy(work, context);
   }
   void operator()(const MemsetWork& work) const {
-    if (!failed) RunMemset(work.set);
+    if (!failed) RunMemset(work.set, context);
   }
   void operator()(const HostWork& work) const {
     if (!failed) work.function(work.data);
@@ -238,13 +282,13 @@ void Stage(CopyWork* work) {
   taking.copy.dstXInBytes = taking.copy.dstY = taking.copy.dstZ = 0;
   taking.copy.dstPitch = c.WidthInBytes;
   taking.copy.dstHeight = c.Height;
-  RunCopy(taking);
+  CopyBox(taking);
   c.srcMemoryType = CU_MEMORYTYPE_HOST;
   c.srcHost = work->staged->data();
   c.srcXInBytes = c.srcY = c.srcZ = 0;
   c.srcPitch = c.WidthInBytes;
   c.srcHeight = c.Height;
-  work->pageable_source = false;
+  work->pageable_source = work->known_source = false;
 }
 
 void Execute(const Work& work, Context* context, exec::ConditionSink* conditions) {

@@ -44,8 +44,10 @@ struct CopyWork {
   CUDA_MEMCPY3D copy{};
   ArrayPtr source;  ///< For CU_MEMORYTYPE_ARRAY.
   ArrayPtr target;
-  bool pageable_source = false;                  ///< The program may change it as soon as an asynchronous call returns.
-  bool pageable_target = false;                  ///< The program may read it as soon as an asynchronous call returns.
+  bool pageable_source = false;  ///< The program may change it as soon as an asynchronous call returns.
+  bool pageable_target = false;  ///< The program may read it as soon as an asynchronous call returns.
+  bool known_source = false;     ///< Not pageable: that it is there still can be seen when the copy runs.
+  bool known_target = false;     ///< The same.
   std::shared_ptr<std::vector<uint8_t>> staged;  ///< A pageable source, taken at the call; srcHost points into it.
 };
 

@@ -362,5 +362,51 @@ TEST_F(SoftGraph, ChildrenRunInside) {
   EXPECT_CUDA(CUDA_SUCCESS, cuGraphDestroy(parent));
 }
 
+// Each in a context of its own, which is of no use any more after that.
+class SoftGraphOfFreedMemory : public SoftGraph, public testing::WithParamInterface<int> {};
+
+TEST_P(SoftGraphOfFreedMemory, IsAnIllegalAddress) {
+  const CUdeviceptr gone = Alloc(1 << 20), there = Alloc(4096);
+  const CUstream stream = Stream();
+  CUgraph graph = nullptr;
+  CUgraphNode node = nullptr;
+  ASSERT_CUDA(CUDA_SUCCESS, cuGraphCreate(&graph, 0));
+  CUDA_MEMCPY3D copy{};
+  copy.srcMemoryType = copy.dstMemoryType = CU_MEMORYTYPE_DEVICE;
+  copy.WidthInBytes = 16;
+  copy.Height = copy.Depth = 1;
+  CUstreamBatchMemOpParams write{};
+  write.writeValue.operation = CU_STREAM_MEM_OP_WRITE_VALUE_32;
+  write.writeValue.address = gone;
+  switch (GetParam()) {
+    case 0: {
+      CUDA_MEMSET_NODE_PARAMS set{gone, 0, 33, 4, 100, 1};
+      ASSERT_CUDA(CUDA_SUCCESS, cuGraphAddMemsetNode(&node, graph, nullptr, 0, &set, context_));
+      break;
+    }
+    case 1:
+    case 2:
+      copy.srcDevice = GetParam() == 1 ? gone : there;
+      copy.dstDevice = GetParam() == 1 ? there : gone;
+      ASSERT_CUDA(CUDA_SUCCESS, cuGraphAddMemcpyNode(&node, graph, nullptr, 0, &copy, context_));
+      break;
+    default: {
+      CUDA_BATCH_MEM_OP_NODE_PARAMS operations{};
+      operations.ctx = context_;
+      operations.count = 1;
+      operations.paramArray = &write;
+      ASSERT_CUDA(CUDA_SUCCESS, cuGraphAddBatchMemOpNode(&node, graph, nullptr, 0, &operations));
+    }
+  }
+  CUgraphExec executable = nullptr;
+  ASSERT_CUDA(CUDA_SUCCESS, cuGraphInstantiate(&executable, graph, 0));
+  ASSERT_CUDA(CUDA_SUCCESS, cuGraphLaunch(executable, stream));
+  ASSERT_CUDA(CUDA_SUCCESS, cuStreamSynchronize(stream)) << "while it is there";
+  ASSERT_CUDA(CUDA_SUCCESS, cuMemFree(gone));
+  ASSERT_CUDA(CUDA_SUCCESS, cuGraphLaunch(executable, stream));
+  EXPECT_CUDA(CUDA_ERROR_ILLEGAL_ADDRESS, cuStreamSynchronize(stream));
+}
+INSTANTIATE_TEST_SUITE_P(All, SoftGraphOfFreedMemory, testing::Range(0, 4));
+
 }  // namespace
 }  // namespace hawser::soft
