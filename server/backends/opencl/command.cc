@@ -5,10 +5,15 @@
 
 namespace hawser::server::ocl {
 
-cl_mem Command::Buffer(wire::Id id, std::string_view what, uint64_t* size) {
+const Memory* Command::Buffer(wire::Id id, std::string_view what) {
   const Memory* memory = Use<Memory>(id, what);
   Require(memory == nullptr || memory->is_buffer, CL_INVALID_MEM_OBJECT, "the object is no buffer");
-  if (!ok()) return nullptr;
+  return ok() ? memory : nullptr;
+}
+
+cl_mem Command::Buffer(wire::Id id, std::string_view what, uint64_t* size) {
+  const Memory* memory = Buffer(id, what);
+  if (memory == nullptr) return nullptr;
   *size = memory->size;
   return memory->native.get();
 }

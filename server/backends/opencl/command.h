@@ -33,6 +33,7 @@ class Command {
   int32_t status() const { return status_; }
   /// The driver's handle; null after a problem.
   cl_mem Buffer(wire::Id id, std::string_view what, uint64_t* size);
+  const Memory* Buffer(wire::Id id, std::string_view what);
   cl_mem Image(wire::Id id, std::string_view what, const ImageShape** shape);
   cl_mem AnyMemory(wire::Id id, std::string_view what);
   template <typename T>

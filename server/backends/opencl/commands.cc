@@ -38,6 +38,16 @@ class OpenLaunch {
   LaunchGate* const gate_;
 };
 
+// One side of a copy of rectangles.
+struct RectangleSide {
+  cl_mem buffer;
+  size_t origin[3];
+};
+RectangleSide SideOf(const Memory& memory, const std::array<uint64_t, 3>& origin) {
+  if (!memory.rectangles_in) return {memory.native.get(), {origin[0], origin[1], origin[2]}};
+  return {memory.rectangles_in.get(), {origin[0] + memory.rectangles_at, origin[1], origin[2]}};
+}
+
 bool IsPatternSize(size_t size) { return size != 0 && size <= 128 && (size & (size - 1)) == 0; }
 
 }  // namespace
@@ -118,9 +128,10 @@ int32_t OpenClBackend::EnqueueCopyBuffer(const opencl::Call& call, const opencl:
 
 int32_t OpenClBackend::EnqueueCopyBufferRect(const opencl::Call& call, const opencl::EnqueueCopyBufferRect& message) {
   Command command(*this, call, message.queue, message.wait_list, message.event);
-  uint64_t source_size = 0, destination_size = 0;
-  cl_mem source = command.Buffer(message.source, "source", &source_size);
-  cl_mem destination = command.Buffer(message.destination, "destination", &destination_size);
+  const Memory* source = command.Buffer(message.source, "source");
+  const Memory* destination = command.Buffer(message.destination, "destination");
+  const uint64_t source_size = source != nullptr ? source->size : 0;
+  const uint64_t destination_size = destination != nullptr ? destination->size : 0;
   command.Require(RectInBuffer(message.source_origin, message.region, message.source_row_pitch,
                                message.source_slice_pitch, source_size),
                   CL_INVALID_VALUE, "the rectangle is outside the source");
@@ -128,10 +139,11 @@ int32_t OpenClBackend::EnqueueCopyBufferRect(const opencl::Call& call, const ope
                                message.destination_slice_pitch, destination_size),
                   CL_INVALID_VALUE, "the rectangle is outside the destination");
   if (!command.ok()) return command.Fail();
+  const RectangleSide from = SideOf(*source, message.source_origin);
+  const RectangleSide to = SideOf(*destination, message.destination_origin);
   return command.Run([&](cl_command_queue queue, cl_uint count, const cl_event* wait_list, cl_event* event) {
-    return clEnqueueCopyBufferRect(queue, source, destination, message.source_origin.data(),
-                                   message.destination_origin.data(), message.region.data(), message.source_row_pitch,
-                                   message.source_slice_pitch, message.destination_row_pitch,
+    return clEnqueueCopyBufferRect(queue, from.buffer, to.buffer, from.origin, to.origin, message.region.data(),
+                                   message.source_row_pitch, message.source_slice_pitch, message.destination_row_pitch,
                                    message.destination_slice_pitch, count, wait_list, event);
   });
 }

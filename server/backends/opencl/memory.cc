@@ -4,6 +4,7 @@
 #include <atomic>
 #include <cstring>
 #include <memory>
+#include <string_view>
 #include <vector>
 
 #include "proto/facts/image_formats.h"
@@ -27,6 +28,23 @@ struct DrainCount {
   Handle<cl_mem> memory;
   std::atomic<uint32_t> left{1};
 };
+
+bool IsOfPocl(cl_mem memory) {
+  cl_context context = nullptr;
+  cl_device_id device = nullptr;
+  cl_platform_id platform = nullptr;
+  char name[64] = "";
+  size_t bytes = 0;
+  if (clGetMemObjectInfo(memory, CL_MEM_CONTEXT, sizeof(context), &context, nullptr) != CL_SUCCESS ||
+      clGetContextInfo(context, CL_CONTEXT_DEVICES, 0, nullptr, &bytes) != CL_SUCCESS || bytes < sizeof(device)) {
+    return false;
+  }
+  std::vector<cl_device_id> devices(bytes / sizeof(device));
+  return clGetContextInfo(context, CL_CONTEXT_DEVICES, bytes, devices.data(), nullptr) == CL_SUCCESS &&
+         clGetDeviceInfo(devices[0], CL_DEVICE_PLATFORM, sizeof(platform), &platform, nullptr) == CL_SUCCESS &&
+         clGetPlatformInfo(platform, CL_PLATFORM_NAME, sizeof(name), name, nullptr) == CL_SUCCESS &&
+         std::string_view(name) == "Portable Computing Language";
+}
 
 void OneDrained(DrainCount* count, bool flush) {
   if (count->left.fetch_sub(1, std::memory_order_acq_rel) != 1) return;
@@ -119,6 +137,10 @@ int32_t OpenClBackend::CreateSubBuffer(const opencl::Call& call, const opencl::C
   if (status != CL_SUCCESS) return Fail(call, status, message.buffer);
   memory.is_buffer = true;
   memory.size = message.size;
+  if (IsOfPocl(parent->native.get())) {
+    memory.rectangles_in = Handle<cl_mem>::Share(parent->native.get());
+    memory.rectangles_at = message.origin;
+  }
   return Keep(call, message.buffer, std::move(memory));
 }
 

@@ -45,6 +45,9 @@ struct Memory {
   bool is_buffer = false;
   bool is_view = false;  ///< A one-dimensional image over a buffer: see ReleaseBehindQueues().
   uint64_t size = 0;     ///< Of a buffer, in bytes.
+  /// Of a sub-buffer that the driver cannot copy rectangles of: what it lies in, and where. PoCL 3.1 crashes there.
+  Handle<cl_mem> rectangles_in;
+  uint64_t rectangles_at = 0;
   uint64_t charge = 0;   ///< Bytes counted against the session's limit.
   ImageShape image;
 };

@@ -241,6 +241,57 @@ TEST(Commands, CopyRectangle) {
   }
 }
 
+// PoCL 3.1 crashes where one of the two is a sub-buffer.
+TEST(Commands, CopyRectanglesOfSubBuffers) {
+  Session session;
+  const Id queue = session.Queue();
+  std::vector<uint8_t> bytes(8192);
+  for (size_t i = 0; i < bytes.size(); ++i) bytes[i] = static_cast<uint8_t>(i + i / 251);
+  const Id parent = session.BufferOf(bytes);
+  const Id other = session.BufferOf(std::vector<uint8_t>(8192, 0));
+  const auto sub_buffer = [&](Id of, uint64_t origin) {
+    opencl::CreateSubBuffer create;
+    create.buffer = session.NewId(opencl::Handle::kMem);
+    create.parent = of;
+    create.origin = origin;
+    create.size = 4096;
+    EXPECT_EQ(session.Do(create), CL_SUCCESS);
+    return create.buffer;
+  };
+  const Id source = sub_buffer(parent, 2048), destination = sub_buffer(other, 1024), behind = sub_buffer(parent, 4096);
+  opencl::EnqueueCopyBufferRect copy;
+  copy.queue = queue;
+  copy.source = source;
+  copy.destination = destination;
+  copy.source_origin = {2, 3, 1};
+  copy.destination_origin = {1, 0, 2};
+  copy.region = {3, 2, 1};
+  copy.source_row_pitch = 16;
+  copy.source_slice_pitch = 256;
+  copy.destination_row_pitch = 8;
+  copy.destination_slice_pitch = 64;
+  ASSERT_EQ(session.Do(copy), CL_SUCCESS);
+  const std::vector<uint8_t> result = session.ReadAs<uint8_t>(queue, other, 8192);
+  for (size_t i = 0; i < result.size(); ++i) {
+    const size_t at = i - 1024 - 2 * 64 - 1;  // In the rectangle's rows of 8.
+    const bool copied = i >= 1024 + 2 * 64 + 1 && at < 16 && at % 8 < 3;
+    const uint8_t expected = copied ? bytes[2048 + 256 + 3 * 16 + 2 + at / 8 * 16 + at % 8] : 0;
+    ASSERT_EQ(result[i], expected) << i;
+  }
+  copy.source_origin[2] = 16;  // In the parent, and not in the sub-buffer.
+  EXPECT_EQ(session.Do(copy), CL_INVALID_VALUE);
+  copy.source_origin[2] = 1;
+  // Within one buffer the driver wants one pitch.
+  copy.destination_row_pitch = copy.source_row_pitch;
+  copy.destination_slice_pitch = copy.source_slice_pitch;
+  copy.destination = behind;
+  EXPECT_EQ(session.Do(copy), CL_SUCCESS) << "beside each other in one buffer";
+  copy.destination = parent;
+  copy.destination_origin = {0, 0, 0};
+  EXPECT_EQ(session.Do(copy), CL_SUCCESS) << "from a part to the whole";
+  EXPECT_EQ(session.Finish(queue), CL_SUCCESS);
+}
+
 TEST(Commands, MigrateMarkerBarrier) {
   Session session;
   const Id queue = session.Queue();
