@@ -114,7 +114,7 @@ class CudaGuest final : public Guest {
       const std::array<uint32_t, 4> all{static_cast<uint32_t>(address), static_cast<uint32_t>(address >> 32),
                                         static_cast<uint32_t>(values_.Below(200)),
                                         static_cast<uint32_t>(values_.Below(64))};
-      std::memcpy(bytes.data(), all.data(), std::min(bytes.size(), sizeof(all)));
+      if (!bytes.empty()) std::memcpy(bytes.data(), all.data(), std::min(bytes.size(), sizeof(all)));
     };
   }
 

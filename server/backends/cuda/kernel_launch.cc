@@ -59,7 +59,7 @@ CUresult KernelLaunch::RunPart(const DriverTable& driver, CUstream stream, const
     sliced.shared.store(shared, std::memory_order_relaxed);
   }
   std::vector<std::byte> all(sliced.layout.total_bytes);
-  std::memcpy(all.data(), parameters.data(), std::min<size_t>(parameters.size(), sliced.layout.own_bytes));
+  std::copy_n(parameters.begin(), std::min<size_t>(parameters.size(), sliced.layout.own_bytes), all.begin());
   std::byte* const added = all.data() + sliced.layout.added_offset;
   if (sliced.way == cuda_slicing::Way::kGuard) {
     const std::array<uint64_t, 2> bounds{low, high};

@@ -48,7 +48,7 @@ struct Memory {
   /// Of a sub-buffer that the driver cannot copy rectangles of: what it lies in, and where. PoCL 3.1 crashes there.
   Handle<cl_mem> rectangles_in;
   uint64_t rectangles_at = 0;
-  uint64_t charge = 0;   ///< Bytes counted against the session's limit.
+  uint64_t charge = 0;  ///< Bytes counted against the session's limit.
   ImageShape image;
 };
 
