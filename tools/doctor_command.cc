@@ -23,22 +23,19 @@ using wire::Code;
 using wire::Result;
 using wire::Status;
 
-/// Looks at one thing after the other, and says of each what it found, or what is wrong and what to type.
-class Examination {
- public:
-  bool Look(const std::string& subject, const std::function<Result<std::string>()>& look) {
-    const Result<std::string> found = look();
-    if (found.ok()) {
-      std::cout << "  ok     " << subject << ": " << found.value() << std::endl;
-    } else {
-      std::cout << "  wrong  " << subject << ": " << found.status().text() << std::endl;
-    }
-    return found.ok();
-  }
-  static void LeaveOut(const std::string& subject, const std::string& why) {
-    std::cout << "  -      " << subject << ": not looked at, " << why << std::endl;
-  }
-};
+/// Looks at one thing, and says what was found, or what is wrong and what to type. False: it is wrong.
+bool Look(const std::string& subject, const std::function<Result<std::string>()>& look) {
+  const Result<std::string> found = look();
+  std::cout << (found.ok() ? "  ok     " : "  wrong  ") << subject << ": "
+            << (found.ok() ? found.value() : found.status().text()) << std::endl;
+  return found.ok();
+}
+
+bool LookAtDevices(bool answers, const std::function<Result<std::string>()>& look) {
+  if (answers) return Look("devices", look);
+  std::cout << "  -      devices: not looked at, because no server answers" << std::endl;
+  return false;
+}
 
 /// The library must load here: a missing dependency shows now and not inside somebody's program.
 Result<std::string> LoadClientLibrary(const std::string& path) {
@@ -107,54 +104,45 @@ bool DoctorCommand::Chosen() const { return parser_->parsed(); }
 
 bool DoctorCommand::LookAtOpenCl(const std::string& server, bool answers) const {
   std::cout << "OpenCL programs\n";
-  Examination all;
   const bool guest =
-      all.Look("guest library",
-               [&]() -> Result<std::string> {
-                 if (Status s = CheckGuestSide(layout_); !s.ok()) return s;
-                 return LoadClientLibrary(layout_.client_library);
-               }) &&
-      all.Look("platform file", [&] { return Result<std::string>(layout_.icd_directory + "/hawser.icd"); }) &&
-      all.Look("loader", FindOpenClLoader) && all.Look("layers", [] {
+      Look("guest library",
+           [&]() -> Result<std::string> {
+             if (Status s = CheckGuestSide(layout_); !s.ok()) return s;
+             return LoadClientLibrary(layout_.client_library);
+           }) &&
+      Look("platform file", [&] { return Result<std::string>(layout_.icd_directory + "/hawser.icd"); }) &&
+      Look("loader", FindOpenClLoader) && Look("layers", [] {
         const char* layers = std::getenv("OPENCL_LAYERS");
         return Result<std::string>(layers == nullptr ? "none"
                                                      : std::string("OPENCL_LAYERS=") + layers + " is between the two");
       });
-  if (!guest) return false;
-  if (!answers) {
-    Examination::LeaveOut("devices", "because no server answers");
-    return false;
-  }
-  return all.Look("devices", [&] {
-    EnterGuestEnvironment(layout_, server);
-    return SeeDevices();
-  });
+  return guest && LookAtDevices(answers, [&] {
+           EnterGuestEnvironment(layout_, server);
+           return SeeDevices();
+         });
 }
 
 bool DoctorCommand::LookAtCuda(const std::string& server, bool answers) const {
   std::cout << "CUDA programs\n";
-  Examination all;
   const std::string& directory = layout_.cuda_guest_directory;
   const std::string driver = directory + "/libcuda.so.1";
-  const bool guest = all.Look("guest driver", [&]() -> Result<std::string> {
-    if (!directory.empty()) return LoadCudaDriver(driver);
-    return Status(Code::kInvalid, "this installation has none: it was built without CUDA's headers");
-  }) && all.Look("runtimes", [&] { return FindRuntimes(directory); });
-  if (!guest) return false;
-  if (!answers) {
-    Examination::LeaveOut("devices", "because no server answers");
-    return false;
-  }
-  return all.Look("devices", [&] {
-    EnterGuestEnvironment(layout_, server);
-    return SeeCudaDevices(driver);
-  });
+  const bool guest =
+      Look("guest driver",
+           [&]() -> Result<std::string> {
+             if (!directory.empty()) return LoadCudaDriver(driver);
+             return Status(Code::kInvalid, "this installation has none: it was built without CUDA's headers");
+           }) &&
+      Look("runtimes", [&] { return FindRuntimes(directory); });
+  return guest && LookAtDevices(answers, [&] {
+           EnterGuestEnvironment(layout_, server);
+           return SeeCudaDevices(driver);
+         });
 }
 
 int DoctorCommand::Run() {
   const std::string server = ChosenServer(server_);
   std::cout << "hawser " << HAWSER_VERSION << "\n";
-  const bool answers = Examination().Look("server", [&]() -> Result<std::string> {
+  const bool answers = Look("server", [&]() -> Result<std::string> {
     if (Status s = CheckServer(server, std::chrono::seconds(5)); !s.ok()) return s;
     return server + " answers";
   });

@@ -80,9 +80,12 @@ void AddCache(const std::string& folder, std::vector<std::string>* folders) {
   folders->push_back(folder);
 }
 
-/// Where a file is written anew and renamed.
-void AddFolderOf(const std::string& file, std::vector<std::string>* folders) {
-  if (!file.empty()) folders->push_back(std::filesystem::path(file).parent_path().string());
+/// Of the file that a variable names: it is written anew and renamed.
+void AddFolderOf(const char* variable, std::vector<std::string>* folders) {
+  const char* const file = std::getenv(variable);
+  if (file == nullptr || *file == '\0') return;
+  std::error_code error;
+  folders->push_back(std::filesystem::absolute(file, error).parent_path().string());
 }
 
 Status Allow(int ruleset, const std::string& place, uint64_t rights) {
@@ -105,7 +108,8 @@ int LandlockVersion() {
 
 bool CanBeConfined(const WorkerSettings& settings) {
   if (settings.api != wire::Api::kCuda) return true;
-  // There the system keeps /proc shut in any case, and the software device knows.
+  // There the system keeps /proc shut in any case, and the software device knows. A driver given by its path may be
+  // that.
   if (settings.run_as_uid != UINT32_MAX) return true;
   if (settings.cuda_device == CudaDevice::kSoft || !settings.cuda_driver.empty()) return false;
   return ::access("/dev/nvidiactl", F_OK) == 0 || ::access("/dev/dxg", F_OK) == 0;
@@ -129,8 +133,8 @@ WritablePlaces PlacesOf(const WorkerSettings& settings) {
       AddCache(settings.cuda_cache + "/" + TenantFolderName(settings.tenant), &places.folders);
     }
   }
-  AddFolderOf(Variable("HAWSER_OPENCL_SPLIT_HISTORY"), &places.folders);
-  AddFolderOf(Variable("HAWSER_CUDA_SPLIT_HISTORY"), &places.folders);
+  AddFolderOf("HAWSER_OPENCL_SPLIT_HISTORY", &places.folders);
+  AddFolderOf("HAWSER_CUDA_SPLIT_HISTORY", &places.folders);
   std::string_view more(settings.writable);
   while (!more.empty()) {
     const size_t colon = more.find(':');

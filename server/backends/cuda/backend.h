@@ -349,13 +349,15 @@ class CudaBackend final : public cuda::Handler, public SessionBackend {
   /// Staging memory that a transfer fills, and what opens when it has: NoteCome().
   struct Expected {
     int32_t status = 0;
+    uint64_t size = 0;
     std::shared_ptr<StagingPool::Block> block;
     std::shared_ptr<Gate> gate;
   };
   int32_t Expect(const cuda::Call& call, const Context& context, wire::Id context_id, uint64_t transfer, uint64_t size,
                  Expected* expected);
-  /// Takes what was expected, of which AwaitData() has said false.
-  int32_t TakeCome(uint64_t transfer, std::shared_ptr<StagingPool::Block>* block);
+  /// Takes what was expected, of which AwaitData() has said false. An error where that was of another size: a guest
+  /// may have given two commands one name.
+  int32_t TakeCome(uint64_t transfer, uint64_t size, std::shared_ptr<StagingPool::Block>* block);
   /// Lets the guest send a transfer that nobody wants any more.
   void DrainTransfer(uint64_t transfer, uint64_t size);
   /// Calls copy(host memory, CUstream) for data that comes with the command or on the bulk channel.

@@ -56,6 +56,7 @@ void CudaBackend::DrainTransfer(uint64_t transfer, uint64_t size) {
 
 int32_t CudaBackend::Expect(const cuda::Call& call, const Context& at, wire::Id context, uint64_t transfer,
                             uint64_t size, Expected* expected) {
+  expected->size = size;
   StagingPool::Block taken = at.staging->Take(size);
   if (!taken) {
     DrainTransfer(transfer, size);
@@ -81,9 +82,9 @@ int32_t CudaBackend::Expect(const cuda::Call& call, const Context& at, wire::Id 
   return 0;
 }
 
-int32_t CudaBackend::TakeCome(uint64_t transfer, std::shared_ptr<StagingPool::Block>* block) {
+int32_t CudaBackend::TakeCome(uint64_t transfer, uint64_t size, std::shared_ptr<StagingPool::Block>* block) {
   auto node = expected_.extract(transfer);
-  if (node.empty()) return CUDA_ERROR_INVALID_VALUE;
+  if (node.empty() || node.mapped().size != size) return CUDA_ERROR_INVALID_VALUE;
   *block = std::move(node.mapped().block);
   return node.mapped().status;
 }
@@ -100,7 +101,7 @@ int32_t CudaBackend::WriteWith(const cuda::Call& call, const Place& at, wire::Id
     return Finish(call, copy(room, at.native()), context);
   }
   std::shared_ptr<StagingPool::Block> block;
-  if (const int32_t status = TakeCome(transfer, &block); status != 0) {
+  if (const int32_t status = TakeCome(transfer, size, &block); status != 0) {
     return Finish(call, static_cast<CUresult>(status), context);
   }
   const CUresult result = copy(block->data(), at.native());
@@ -436,7 +437,7 @@ int32_t CudaBackend::WriteStaging(const cuda::Call& call, const cuda::WriteStagi
   }
   std::shared_ptr<StagingPool::Block> block;
   if (message.transfer != 0) {
-    status = TakeCome(message.transfer, &block);
+    status = TakeCome(message.transfer, message.size, &block);
   } else if (message.data.size() != message.size) {
     status = Explain(CUDA_ERROR_INVALID_VALUE, "the data has another size than it says");
   } else {

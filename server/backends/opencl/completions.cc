@@ -134,8 +134,9 @@ void Completions::AddTimes(const Completion& completion, opencl::EventStatus* st
 
 void Completions::Conclude(Completion* completion, int32_t status) {
   const std::shared_ptr<Queue> queue = std::move(completion->queue_);
-  // Two threads of the driver that come in the wrong order here say less than is known, for a moment.
-  if (completion->ends) queue->done.store(completion->position_, std::memory_order_relaxed);
+  // What failed may have been told before what is ahead of it has ended. Two threads of the driver that come in the
+  // wrong order here say less than is known, for a moment.
+  if (completion->ends && status >= 0) queue->done.store(completion->position_, std::memory_order_relaxed);
   if (completion->announce) {
     opencl::EventStatus notice;
     notice.event = completion->announce;

@@ -276,6 +276,29 @@ TEST_F(CudaGated, DataThatIsOnItsWayIsTakenAtOnce) {
   EXPECT_EQ(Value(read), 1000u);
 }
 
+TEST_F(CudaGated, DataOfAnotherCommandIsNotTakenForMore) {
+  gate.Shut(true);
+  Add(a, 3, one);
+  cuda::Write held;
+  held.context = context;
+  held.stream = one;
+  held.address = a;
+  held.size = 4;
+  held.transfer = 77;
+  session.Do(held);
+  EXPECT_TRUE(session.last().deferred);
+  const uint32_t value = 1000;
+  const wire::Bytes data = wire::AsBytes(&value, sizeof(value));
+  session.bulk_in.Deliver(77, {data.begin(), data.end()});
+  // A guest that gives two commands one name: what is behind the four bytes is the server's.
+  cuda::Write wild = held;
+  wild.stream = NonBlocking();
+  wild.address = session.NewMemory(context, 1 << 20);
+  wild.size = 1 << 20;
+  EXPECT_EQ(session.Do(wild), CUDA_ERROR_INVALID_VALUE);
+  gate.Shut(false);
+}
+
 TEST_F(CudaGated, WhatWaitsTellsItsOutcomeLater) {
   gate.Shut(true);
   Add(a, 3, one);

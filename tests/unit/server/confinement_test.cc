@@ -16,19 +16,12 @@
 #include <string>
 
 #include "server/worker/sandbox.h"
+#include "tests/support/in_child.h"
 
 namespace hawser::server {
 namespace {
 
-/// Runs `body` in a child; its exit status.
-template <typename Body>
-int InChild(Body body) {
-  const pid_t child = ::fork();
-  if (child == 0) ::_exit(body());
-  int status = 0;
-  ::waitpid(child, &status, 0);
-  return WIFEXITED(status) ? WEXITSTATUS(status) : 1000 + WTERMSIG(status);
-}
+using test::InChild;
 
 int ErrorOfOpening(const std::string& path, int flags) {
   const int fd = ::open(path.c_str(), flags, 0600);
@@ -88,11 +81,7 @@ TEST_F(ConfinementTest, OthersOfTheSameUserAreOutOfReach) {
     if (::readlink((parent + "/fd/0").c_str(), target, sizeof(target)) >= 0) return 5;
     if (LandlockVersion() >= 6 && (::kill(::getppid(), 0) == 0 || errno != EPERM)) return 6;
     // What it starts is its own, and as confined.
-    const pid_t child = ::fork();
-    if (child == 0) ::_exit(ErrorOfOpening(parent + "/mem", O_RDWR) == EACCES ? 0 : 1);
-    int status = 0;
-    ::waitpid(child, &status, 0);
-    return WIFEXITED(status) && WEXITSTATUS(status) == 0 ? 0 : 7;
+    return InChild([&] { return ErrorOfOpening(parent + "/mem", O_RDWR) == EACCES ? 0 : 7; });
   });
   EXPECT_EQ(result, 0);
 }

@@ -21,9 +21,12 @@
 #include "server/worker/session_log.h"
 #include "server/worker/staging_buffer.h"
 #include "server/worker_settings.h"
+#include "tests/support/in_child.h"
 
 namespace hawser::server {
 namespace {
+
+using test::InChild;
 
 TEST(WorkerSettings, SurviveTheirJourney) {
   WorkerSettings settings;
@@ -108,16 +111,6 @@ TEST(SessionLog, StaysWithinItsRateAndOnOneLine) {
   EXPECT_LT(lines, 500);
   ::close(ends[0]);
   ::close(ends[1]);
-}
-
-/// Runs `body` in a child; its exit status.
-template <typename Body>
-int InChild(Body body) {
-  const pid_t child = ::fork();
-  if (child == 0) ::_exit(body());
-  int status = 0;
-  ::waitpid(child, &status, 0);
-  return WIFEXITED(status) ? WEXITSTATUS(status) : 1000 + WTERMSIG(status);
 }
 
 TEST(Sandbox, RefusesTheNetworkAndOtherProcesses) {
