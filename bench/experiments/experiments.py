@@ -279,17 +279,17 @@ def gpuvm_expected(tenants, policy):
 def gpuvm(bench):
     seconds = bench.seconds(6, 2)
     report = Report("GPUvm, figures 7 and 8: madd and long-madd", [
-        "Half of the tenants launch madd (3 ms), half long-madd (five times as long), one launch at a time, half a millisecond, more or less by half, between one's end and the next, as in the table's model. Shares of the device's time, by when each kernel ran (`hawser trace`), of all but the "
+        "Half of the tenants launch madd (2 ms), half long-madd (five times as long: a window of 500 ms cannot be divided more evenly than by one of them, 2 points), one launch at a time, a twentieth of madd's length, more or less by half, between one's end and the next, as in the table's model. Shares of the device's time, by when each kernel ran (`hawser trace`), of all but the "
         "first half second; the largest distance of one tenant's share in one window of 500 ms from the table; the least Jain index over windows of 500 and 100 ms. Turns: a madd tenant's launches by a long-madd tenant's. Lengths: a long-madd's "
         "time on the device by a madd's. The table under fifo is that of one turn and a length of five: with more turns a long-madd tenant came back too late for its own, with another "
         "length kernels were kept from the processor while they ran; both are the machine's doing, not the policy's. "
         "The table under credit with two tenants is that of a guest who comes back after the decision; one who came back at once would be there to be chosen, have more credit, and get a second turn.", _STOLEN_TEXT],
         ("tenants", "policy", "madd", "long-madd", "table", "worst window", "Jain 500 ms", "Jain 100 ms", "turns", "lengths", "stolen"))
-    sizes, groups = dict(zip(("madd", "long-madd"), bench.madd(3, 15))), []
+    sizes, groups = dict(zip(("madd", "long-madd"), bench.madd(2, 10))), []
     for count in (2, 4, 8) if not bench.quick else (2, 4):
         bars = []
         for policy in ("fifo", "credit", "band", "fair"):
-            tenants = [Tenant(f"{kind}-{i + 1}", {**sizes[kind], "seconds": seconds, "think_us": 500, "seed": i + 1}, kind)
+            tenants = [Tenant(f"{kind}-{i + 1}", {**sizes[kind], "seconds": seconds, "think_us": 100, "seed": i + 1}, kind)
                        for kind in ("madd", "long-madd") for i in range(count // 2)]
             result = bench.run_undisturbed(policy, tenants, trace=True)
             expected = dict(zip(("madd", "long-madd"), gpuvm_expected(count, policy)))
