@@ -55,8 +55,7 @@ LONG = {
 }
 # A task has this many turns if it is the shortest of its mix. Fewer, and one that ends a turn later than another has waited much longer; more, and what changing over costs
 # (caches that are cold) is what is measured. And a half, so that a machine whose speed varies by some percent does not add a turn.
-# `fair` goes by measured time, so its turns are not as equal as `split`'s in work: some more, so that one more or less is less.
-TURNS = {"split": 16.5, "fair": 22.5}
+TURNS = {"split": 16.5, "fair": 16.5}
 
 # A run is repeated, three times at most, when the machine's host took more than this part of the processors' time from it; the run that lost least counts, whatever
 # it measured.
