@@ -21,8 +21,8 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   if (!module.ok()) return 0;
   for (const Function& kernel : (*module)->functions) {
     if (!WhyWhole(**module, kernel.name).empty()) continue;
-    for (const Way way : {Way::kGuard, Way::kOffset}) {
-      if (way == Way::kOffset && !MayOffset(**module, kernel.name)) continue;
+    for (const Way way : {Way::kGuard, Way::kOffset, Way::kRow}) {
+      if (way != Way::kGuard && !MayOffset(**module, kernel.name)) continue;
       auto copy = Rewrite(**module, kernel.name, way);
       if (!copy.ok()) continue;  // It has names of ours, or there are two of it.
       auto rewritten = hawser::ptx::Parse(copy->text);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // rewrite_kernels PTX FOLDER: writes the copies that a server would make of a PTX file's kernels to FOLDER, as N.ptx,
-// and prints a line for each kernel: "N offset NAME", "N guard NAME", or "- NAME: why it runs whole".
+// and prints a line for each kernel: "N offset NAME", "N row NAME", "N guard NAME", or "- NAME: why it runs whole".
 #include <cstdio>
 #include <fstream>
 #include <iterator>
@@ -28,15 +28,15 @@ int main(int argc, char** argv) {
       continue;
     }
     // Whatever may have an offset may be guarded, too.
-    for (const Way way : {Way::kGuard, Way::kOffset}) {
-      if (way == Way::kOffset && !MayOffset(**module, kernel.name)) continue;
+    for (const Way way : {Way::kGuard, Way::kOffset, Way::kRow}) {
+      if (way != Way::kGuard && !MayOffset(**module, kernel.name)) continue;
       auto copy = Rewrite(**module, kernel.name, way);
       if (!copy.ok()) {
         std::printf("- %s: %s\n", name, copy.status().text().c_str());
         break;
       }
       std::ofstream(std::string(argv[2]) + "/" + std::to_string(++number) + ".ptx", std::ios::binary) << copy->text;
-      std::printf("%d %s %s\n", number, way == Way::kOffset ? "offset" : "guard", name);
+      std::printf("%d %s %s\n", number, way == Way::kGuard ? "guard" : way == Way::kOffset ? "offset" : "row", name);
     }
   }
   return 0;

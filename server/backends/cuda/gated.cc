@@ -167,8 +167,10 @@ int32_t CudaBackend::Route(const cuda::Call& call, const Place& at, std::unique_
   const KernelFacts* facts = turn->kernel.get();
   if (split_.splits && turn->launch.graph == nullptr && turn->launch.AttributesAllowParts() &&
       shared.sizes.IsLong(*facts, turn->launch) && !shared.alarms.IsRaised(facts->key)) {
-    turn->sliced = shared.sliced.Find(turn->kernel, at.context->native, /*wait=*/split_.size != 0);
-    turn->awaits_copy = turn->sliced == nullptr && shared.sliced.IsMaking(*turn->kernel, at.context->native);
+    turn->sliced =
+        shared.sliced.Find(turn->kernel, at.context->native, turn->launch.one_row(), /*wait=*/split_.size != 0);
+    turn->awaits_copy =
+        turn->sliced == nullptr && shared.sliced.IsMaking(*turn->kernel, at.context->native, turn->launch.one_row());
     if (turn->sliced != nullptr && turn->launch.parameters.size() < turn->sliced->layout.own_bytes)
       turn->sliced = nullptr;
   }

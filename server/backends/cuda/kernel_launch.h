@@ -39,6 +39,7 @@ struct KernelLaunch {
   std::vector<std::shared_ptr<void>> keeps;  ///< What the attributes name.
 
   uint64_t blocks() const { return uint64_t{grid[0]} * grid[1] * grid[2]; }
+  bool one_row() const { return grid[1] == 1 && grid[2] == 1; }
   uint64_t block_threads() const { return uint64_t{block[0]} * block[1] * block[2]; }
   /// False: no device takes a grid or blocks of this size.
   bool IsPossible() const;

@@ -35,7 +35,7 @@ void SlicedKernels::Tell(const std::string& kernel, const std::string& how) {
 }
 
 std::shared_ptr<const SlicedKernel> SlicedKernels::Find(const std::shared_ptr<KernelFacts>& kernel, CUcontext context,
-                                                        bool wait) {
+                                                        bool one_row, bool wait) {
   if (kernel->whole.load(std::memory_order_relaxed)) return nullptr;
   if (kernel->code == nullptr || kernel->code->text == nullptr) {
     // Nobody shall wait for the builder to find that.
@@ -43,8 +43,8 @@ std::shared_ptr<const SlicedKernel> SlicedKernels::Find(const std::shared_ptr<Ke
     return nullptr;
   }
   if (!kernel->code->text->IsHere()) return nullptr;
-  const Order order{kernel, context};
-  const Key key(*kernel, context);
+  const Order order{kernel, context, one_row};
+  const Key key(*kernel, context, one_row);
   std::vector<std::shared_ptr<const SlicedKernel>> gone;  // They go without the lock, in this context.
   {
     const std::lock_guard<std::mutex> lock(mutex_);
@@ -70,15 +70,15 @@ std::shared_ptr<const SlicedKernel> SlicedKernels::Find(const std::shared_ptr<Ke
   return sliced;
 }
 
-std::shared_ptr<const SlicedKernel> SlicedKernels::Made(const KernelFacts& kernel, CUcontext context) {
+std::shared_ptr<const SlicedKernel> SlicedKernels::Made(const KernelFacts& kernel, CUcontext context, bool one_row) {
   const std::lock_guard<std::mutex> lock(mutex_);
-  const auto at = entries_.find(Key(kernel, context));
+  const auto at = entries_.find(Key(kernel, context, one_row));
   return at != entries_.end() ? at->second.sliced : nullptr;
 }
 
-bool SlicedKernels::IsMaking(const KernelFacts& kernel, CUcontext context) {
+bool SlicedKernels::IsMaking(const KernelFacts& kernel, CUcontext context, bool one_row) {
   const std::lock_guard<std::mutex> lock(mutex_);
-  const auto at = entries_.find(Key(kernel, context));
+  const auto at = entries_.find(Key(kernel, context, one_row));
   return at != entries_.end() && !at->second.over;
 }
 
@@ -91,7 +91,8 @@ std::shared_ptr<const SlicedKernel> SlicedKernels::Build(const Order& order) {
   auto module = kernel.code->text->Parsed();
   if (!module.ok()) return whole("its module's PTX is not understood: " + module.status().text());
   if (const std::string why = WhyWhole(**module, kernel.name); !why.empty()) return whole(why);
-  const Way way = MayOffset(**module, kernel.name) ? Way::kOffset : Way::kGuard;
+  const Way offset = order.one_row ? Way::kRow : Way::kOffset;
+  const Way way = MayOffset(**module, kernel.name) ? offset : Way::kGuard;
   auto copy = Rewrite(**module, kernel.name, way);
   if (!copy.ok()) return whole(copy.status().text());
   const auto function = std::find_if((*module)->functions.begin(), (*module)->functions.end(),
@@ -122,7 +123,7 @@ std::shared_ptr<const SlicedKernel> SlicedKernels::Build(const Order& order) {
     if (const std::string why = FillTable(kernel, native, copy->variables); !why.empty()) return whole(why);
   }
   if (result != CUDA_SUCCESS) return whole("its copy cannot be compiled: " + ErrorText(*driver_, result));
-  Tell(kernel.name, way == Way::kOffset ? "is split, by offsets" : "is split, by guards");
+  Tell(kernel.name, way == Way::kGuard ? "is split, by guards" : "is split, by offsets");
   return sliced;
 }
 
@@ -176,7 +177,7 @@ void SlicedKernels::Run() {
     std::shared_ptr<const SlicedKernel> sliced;
     if (driver_->cuCtxSetCurrent(order.context) == CUDA_SUCCESS) sliced = Build(order);
     lock.lock();
-    entries_[Key(*order.kernel, order.context)] = {true, std::move(sliced), order.kernel->code};
+    entries_[Key(*order.kernel, order.context, order.one_row)] = {true, std::move(sliced), order.kernel->code};
     building_ = nullptr;
     changed_.notify_all();
   }

@@ -67,13 +67,14 @@ class SlicedKernels {
   SlicedKernels(const SlicedKernels&) = delete;
   SlicedKernels& operator=(const SlicedKernels&) = delete;
 
-  /// The copy of a kernel in this context; null when there is none, or none yet: then it is being made. `wait`: made
-  /// here and now, in the current context.
-  std::shared_ptr<const SlicedKernel> Find(const std::shared_ptr<KernelFacts>& kernel, CUcontext context, bool wait);
+  /// The copy of a kernel in this context for launches of one row of blocks, or of more; null when there is none, or
+  /// none yet: then it is being made. `wait`: made here and now, in the current context.
+  std::shared_ptr<const SlicedKernel> Find(const std::shared_ptr<KernelFacts>& kernel, CUcontext context, bool one_row,
+                                           bool wait);
   /// What Find() would give, but nothing is made for it.
-  std::shared_ptr<const SlicedKernel> Made(const KernelFacts& kernel, CUcontext context);
+  std::shared_ptr<const SlicedKernel> Made(const KernelFacts& kernel, CUcontext context, bool one_row);
   /// The copy is being made.
-  bool IsMaking(const KernelFacts& kernel, CUcontext context);
+  bool IsMaking(const KernelFacts& kernel, CUcontext context, bool one_row);
   /// The context is current and about to end: its copies go, when nobody runs them any more.
   void EndContext(CUcontext context);
 
@@ -91,16 +92,19 @@ class SlicedKernels {
   struct Order {
     std::shared_ptr<KernelFacts> kernel;
     CUcontext context = nullptr;
+    bool one_row = false;
   };
   struct Key {
     CUcontext context = nullptr;
     uint64_t module = 0;
     scheduler::KernelKey kernel;
+    bool one_row = false;
 
-    Key(const KernelFacts& facts, CUcontext where)
-        : context(where), module(facts.code != nullptr ? facts.code->serial : 0), kernel(facts.key) {}
+    Key(const KernelFacts& facts, CUcontext where, bool row)
+        : context(where), module(facts.code != nullptr ? facts.code->serial : 0), kernel(facts.key), one_row(row) {}
     bool operator<(const Key& other) const {
-      return std::tie(context, module, kernel) < std::tie(other.context, other.module, other.kernel);
+      return std::tie(context, module, kernel, one_row) <
+             std::tie(other.context, other.module, other.kernel, other.one_row);
     }
   };
 

@@ -67,11 +67,12 @@ void Turns::OnUnitOver() {
 bool Turns::HasCopy(Turn& turn) {
   if (!turn.awaits_copy) return true;
   const CUcontext context = turn.timers->context();
-  if (sliced_->IsMaking(*turn.kernel, context) && std::chrono::steady_clock::now() - turn.since <= kPatience) {
+  if (sliced_->IsMaking(*turn.kernel, context, turn.launch.one_row()) &&
+      std::chrono::steady_clock::now() - turn.since <= kPatience) {
     return false;
   }
   turn.awaits_copy = false;
-  turn.sliced = sliced_->Made(*turn.kernel, context);
+  turn.sliced = sliced_->Made(*turn.kernel, context, turn.launch.one_row());
   if (turn.sliced != nullptr && turn.launch.parameters.size() < turn.sliced->layout.own_bytes) turn.sliced = nullptr;
   return true;
 }

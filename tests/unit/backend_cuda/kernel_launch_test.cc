@@ -95,12 +95,12 @@ class SlicedKernelsTest : public testing::Test {
 TEST_F(SlicedKernelsTest, AKernelWithoutPtxRunsWhole) {
   // As cubins have none; and what was linked from several.
   const std::shared_ptr<KernelFacts> kernel = Kernel(std::make_shared<ModuleCode>());
-  for (const bool wait : {true, false, true}) EXPECT_EQ(sliced_.Find(kernel, nullptr, wait), nullptr);
+  for (const bool wait : {true, false, true}) EXPECT_EQ(sliced_.Find(kernel, nullptr, /*one_row=*/true, wait), nullptr);
   EXPECT_TRUE(kernel->whole);
-  EXPECT_FALSE(sliced_.IsMaking(*kernel, nullptr)) << "nobody waits for a copy that will not come";
+  EXPECT_FALSE(sliced_.IsMaking(*kernel, nullptr, /*one_row=*/true)) << "nobody waits for a copy that will not come";
   EXPECT_THAT(log_, ElementsAre("info kernel 'add' runs whole: its module was not loaded from one PTX text"));
   const std::shared_ptr<KernelFacts> without_code = Kernel(nullptr);
-  EXPECT_EQ(sliced_.Find(without_code, nullptr, true), nullptr);
+  EXPECT_EQ(sliced_.Find(without_code, nullptr, /*one_row=*/true, true), nullptr);
   EXPECT_TRUE(without_code->whole);
 }
 
@@ -109,8 +109,8 @@ TEST_F(SlicedKernelsTest, AKernelWhosePtxIsNotUnderstoodRunsWhole) {
   auto text = std::make_shared<std::vector<std::byte>>(5, std::byte{'x'});
   code->text = std::make_shared<cuda_slicing::ModuleText>(cuda_slicing::ModuleText::Bytes(text), /*in_fatbin=*/false);
   const std::shared_ptr<KernelFacts> kernel = Kernel(code);
-  EXPECT_EQ(sliced_.Find(kernel, nullptr, true), nullptr);
-  EXPECT_EQ(sliced_.Find(kernel, nullptr, true), nullptr);
+  EXPECT_EQ(sliced_.Find(kernel, nullptr, /*one_row=*/true, true), nullptr);
+  EXPECT_EQ(sliced_.Find(kernel, nullptr, /*one_row=*/true, true), nullptr);
   EXPECT_TRUE(kernel->whole);
   ASSERT_EQ(log_.size(), 1u);
   EXPECT_THAT(log_[0], testing::StartsWith("info kernel 'add' runs whole: its module's PTX is not understood"));

@@ -355,6 +355,31 @@ TEST(CudaSlicingOffset, TheKernelNamesPlacesThatItFindsOut) {
       std::string::npos);
 }
 
+TEST(CudaSlicingOffset, ALaunchOfOneRowNeedsNoDivision) {
+  const Module module =
+      Parse(Head() + Kernel("mov.u32 %r2, %ctaid.x;\nmov.u32 %r3, %nctaid.y;\nmov.u32 %r4, %ctaid.y;"));
+  ASSERT_NE(module, nullptr);
+  auto text = Rewrite(*module, "k", Way::kRow);
+  ASSERT_TRUE(text.ok());
+  const Module rewritten = Parse(text->text);
+  ASSERT_NE(rewritten, nullptr) << text->text;
+  EXPECT_EQ(rewritten->functions[0].parameter_count, 6u) << "as in other launches";
+  EXPECT_NE(text->text.find("mov.u32 %r2, %__hawser_x;\nmov.u32 %r3, %nctaid.y;\nmov.u32 %r4, %ctaid.y;"),
+            std::string::npos);
+  EXPECT_EQ(text->text.find("div"), std::string::npos);
+  EXPECT_EQ(text->text.find("[__hawser_nx]"), std::string::npos) << "only for who asks how long the row is";
+}
+
+TEST(CudaSlicingOffset, WhoAsksHowLongTheRowIsIsToldOfTheLaunch) {
+  const Module module = Parse(Head() + Kernel("mov.u32 %r2, %nctaid.x;"));
+  ASSERT_NE(module, nullptr);
+  auto text = Rewrite(*module, "k", Way::kRow);
+  ASSERT_TRUE(text.ok());
+  EXPECT_NE(Parse(text->text), nullptr) << text->text;
+  EXPECT_NE(text->text.find("ld.param.u32 %__hawser_nx, [__hawser_nx];"), std::string::npos);
+  EXPECT_NE(text->text.find("mov.u32 %r2, %__hawser_nx;"), std::string::npos);
+}
+
 TEST(CudaSlicingOffset, OthersMustNotAskForPlaces) {
   const auto may = [](const std::string& text) {
     const Module module = Parse(text);

@@ -237,8 +237,8 @@ class TurnsTest : public testing::Test {
 };
 
 TEST_F(TurnsTest, ALaunchWaitsForTheCopyThatCanRunInParts) {
-  EXPECT_EQ(sharing_->sliced.Find(kernel_, context_, /*wait=*/false), nullptr);
-  ASSERT_TRUE(sharing_->sliced.IsMaking(*kernel_, context_));
+  EXPECT_EQ(sharing_->sliced.Find(kernel_, context_, /*one_row=*/true, /*wait=*/false), nullptr);
+  ASSERT_TRUE(sharing_->sliced.IsMaking(*kernel_, context_, /*one_row=*/true));
   auto turn = NewTurn();
   turn->since += std::chrono::hours(1);  // Its patience does not end.
   turn->awaits_copy = true;
@@ -255,7 +255,7 @@ TEST_F(TurnsTest, ALaunchWaitsForTheCopyThatCanRunInParts) {
 }
 
 TEST_F(TurnsTest, PatienceWithTheCopyEnds) {
-  EXPECT_EQ(sharing_->sliced.Find(kernel_, context_, /*wait=*/false), nullptr);
+  EXPECT_EQ(sharing_->sliced.Find(kernel_, context_, /*one_row=*/true, /*wait=*/false), nullptr);
   auto turn = NewTurn();
   turn->since -= std::chrono::hours(1);
   turn->awaits_copy = true;
@@ -274,7 +274,7 @@ TEST_F(TurnsTest, TheFirstPartOfAnUnknownKernelIsMeasuredBeforeTheSecond) {
   auto turn = NewTurn();
   turn->launch.block = {64, 1, 1};
   ASSERT_TRUE(sharing_->sizes.IsLong(*kernel_, turn->launch));
-  turn->sliced = sharing_->sliced.Find(kernel_, context_, /*wait=*/true);
+  turn->sliced = sharing_->sliced.Find(kernel_, context_, /*one_row=*/true, /*wait=*/true);
   ASSERT_NE(turn->sliced, nullptr);
   sharing_->turns.Add(std::move(turn));
   while (launches == 0) std::this_thread::yield();
@@ -300,7 +300,7 @@ TEST_F(TurnsTest, APartIsAsLongAsTheGateWasAskedFor) {
   gate_.piece_after_ns = kBlockNs;
   auto turn = NewTurn();
   turn->launch.block = {64, 1, 1};
-  turn->sliced = sharing_->sliced.Find(kernel_, context_, /*wait=*/true);
+  turn->sliced = sharing_->sliced.Find(kernel_, context_, /*one_row=*/true, /*wait=*/true);
   ASSERT_NE(turn->sliced, nullptr);
   sharing_->turns.Add(std::move(turn));
   while (launches == 0) std::this_thread::yield();
@@ -319,7 +319,7 @@ TEST_F(TurnsTest, APartIsAsLongAsThePolicyWantsOnceThatIsKnown) {
   ASSERT_TRUE(gate_.TryEnter(0));  // The grant ends: the next one is waited for.
   auto turn = NewTurn();
   turn->launch.block = {64, 1, 1};
-  turn->sliced = sharing_->sliced.Find(kernel_, context_, /*wait=*/true);
+  turn->sliced = sharing_->sliced.Find(kernel_, context_, /*one_row=*/true, /*wait=*/true);
   ASSERT_NE(turn->sliced, nullptr);
   sharing_->turns.Add(std::move(turn));
   EXPECT_EQ(AwaitOver()[0]->result, CUDA_SUCCESS);
@@ -339,7 +339,7 @@ TEST_F(TurnsTest, WhenTheFirstPartDoesNotEndTheRestRunsBesideIt) {
   stream_->owned = OwnedStream(&table_, own);
   loaded_.count_down();
   auto turn = NewTurn();
-  turn->sliced = sharing_->sliced.Find(kernel_, context_, /*wait=*/true);
+  turn->sliced = sharing_->sliced.Find(kernel_, context_, /*one_row=*/true, /*wait=*/true);
   ASSERT_NE(turn->sliced, nullptr);
   sharing_->turns.Add(std::move(turn));
   EXPECT_EQ(AwaitOver()[0]->result, CUDA_SUCCESS);
@@ -362,7 +362,7 @@ TEST_F(TurnsTest, WhileAPartIsWatchedNobodyWaitsInTheGate) {
   loaded_.count_down();
   gate_.units = 1;
   auto turn = NewTurn();
-  turn->sliced = sharing_->sliced.Find(kernel_, context_, /*wait=*/true);
+  turn->sliced = sharing_->sliced.Find(kernel_, context_, /*one_row=*/true, /*wait=*/true);
   sharing_->turns.Add(std::move(turn));
   while (launches == 0) std::this_thread::yield();
   sharing_->turns.Add(NewTurn());  // The gate is shut for it: the grant has ended.
@@ -383,7 +383,7 @@ TEST_F(TurnsTest, PartsThatTakeFarTooLongEndTheSplitting) {
   turn->launch.grid = {100'000, 1, 1};
   turn->launch.block = {64, 1, 1};
   sharing_->history.Learn(kernel_->key, 64, 1000);
-  turn->sliced = sharing_->sliced.Find(kernel_, context_, /*wait=*/true);
+  turn->sliced = sharing_->sliced.Find(kernel_, context_, /*one_row=*/true, /*wait=*/true);
   ASSERT_NE(turn->sliced, nullptr);
   ends_.release(kEnough);
   sharing_->turns.Add(std::move(turn));

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "server/backends/cuda/slicing/guard.h"
 
+#include <algorithm>
+#include <array>
+#include <span>
 #include <unordered_set>
 
 #include "server/backends/cuda/slicing/places.h"
@@ -46,52 +49,66 @@ constexpr std::string_view kGuard =
     "}\n";
 
 /// What the body names instead of %ctaid and %nctaid is declared in the body's scope. A launch in parts of this kind
-/// has less than 2^32 blocks. Most have one row, and need no division.
+/// has less than 2^32 blocks.
 constexpr std::string_view kOffset =
     "\n.reg .b32 %__hawser_x, %__hawser_y, %__hawser_z, %__hawser_nx, %__hawser_ny, %__hawser_nz;\n"
     "{\n"
-    ".reg .pred %__hawser_p;\n"
-    ".reg .b32 %__hawser_a<4>;\n"
+    ".reg .b32 %__hawser_a<3>;\n"
     "ld.param.u32 %__hawser_a0, [__hawser_low];\n"
     "ld.param.u32 %__hawser_nx, [__hawser_nx];\n"
     "ld.param.u32 %__hawser_ny, [__hawser_ny];\n"
     "ld.param.u32 %__hawser_nz, [__hawser_nz];\n"
     "mov.u32 %__hawser_a1, %ctaid.x;\n"
-    "add.u32 %__hawser_x, %__hawser_a0, %__hawser_a1;\n"
-    "mov.u32 %__hawser_y, 0;\n"
-    "mov.u32 %__hawser_z, 0;\n"
-    "or.b32 %__hawser_a2, %__hawser_ny, %__hawser_nz;\n"
-    "setp.eq.u32 %__hawser_p, %__hawser_a2, 1;\n"
-    "@%__hawser_p bra $__hawser_found;\n"
-    "div.u32 %__hawser_a0, %__hawser_x, %__hawser_nx;\n"
-    "mul.lo.u32 %__hawser_a1, %__hawser_a0, %__hawser_nx;\n"
-    "sub.u32 %__hawser_x, %__hawser_x, %__hawser_a1;\n"
-    "div.u32 %__hawser_z, %__hawser_a0, %__hawser_ny;\n"
-    "mul.lo.u32 %__hawser_a1, %__hawser_z, %__hawser_ny;\n"
-    "sub.u32 %__hawser_y, %__hawser_a0, %__hawser_a1;\n"
-    "$__hawser_found:\n"
-    "mov.u32 %__hawser_a3, 0;\n"
+    "add.u32 %__hawser_a0, %__hawser_a0, %__hawser_a1;\n"
+    "div.u32 %__hawser_a1, %__hawser_a0, %__hawser_nx;\n"
+    "mul.lo.u32 %__hawser_a2, %__hawser_a1, %__hawser_nx;\n"
+    "sub.u32 %__hawser_x, %__hawser_a0, %__hawser_a2;\n"
+    "div.u32 %__hawser_z, %__hawser_a1, %__hawser_ny;\n"
+    "mul.lo.u32 %__hawser_a2, %__hawser_z, %__hawser_ny;\n"
+    "sub.u32 %__hawser_y, %__hawser_a1, %__hawser_a2;\n"
     "}\n";
 
-/// What stands for this name in a kernel with an offset; empty: the name itself.
-std::string_view OffsetName(std::string_view name) {
-  constexpr std::string_view kNames[][2] = {{"%ctaid.x", "%__hawser_x"},   {"%ctaid.y", "%__hawser_y"},
-                                            {"%ctaid.z", "%__hawser_z"},   {"%nctaid.x", "%__hawser_nx"},
-                                            {"%nctaid.y", "%__hawser_ny"}, {"%nctaid.z", "%__hawser_nz"}};
-  for (const auto& [from, to] : kNames) {
-    if (name == from) return to;
+/// Most launches have one row, and many have blocks so short that what each of them does first is felt (0014). A part
+/// has one row as well, so of the other directions the device's own answers are true.
+constexpr std::string_view kRow =
+    "\n.reg .b32 %__hawser_x;\n"
+    "{\n"
+    ".reg .b32 %__hawser_a0;\n"
+    "ld.param.u32 %__hawser_x, [__hawser_low];\n"
+    "mov.u32 %__hawser_a0, %ctaid.x;\n"
+    "add.u32 %__hawser_x, %__hawser_x, %__hawser_a0;\n"
+    "}\n";
+constexpr std::string_view kRowExtent =
+    ".reg .b32 %__hawser_nx;\n"
+    "ld.param.u32 %__hawser_nx, [__hawser_nx];\n";
+
+using Name = std::array<std::string_view, 2>;
+/// What stands for a special register in a kernel with an offset.
+constexpr Name kOffsetNames[] = {{"%ctaid.x", "%__hawser_x"},   {"%ctaid.y", "%__hawser_y"},
+                                 {"%ctaid.z", "%__hawser_z"},   {"%nctaid.x", "%__hawser_nx"},
+                                 {"%nctaid.y", "%__hawser_ny"}, {"%nctaid.z", "%__hawser_nz"}};
+constexpr Name kRowNames[] = {{"%ctaid.x", "%__hawser_x"}, {"%nctaid.x", "%__hawser_nx"}};
+
+/// Those names in a kernel's body, which is the text from `begin` to `end`. True: the extent of a row is among them.
+bool TakeNames(std::span<const Name> names, size_t begin, size_t end, TextEdits* edits) {
+  bool extent = false;
+  for (Lexer lexer(edits->text().substr(begin, end - begin)); lexer.Peek().kind != TokenKind::kEnd; lexer.Next()) {
+    const std::string_view word = lexer.Peek().kind == TokenKind::kWord ? lexer.Peek().text : "";
+    const auto name = std::find_if(names.begin(), names.end(), [&](const Name& each) { return each[0] == word; });
+    if (name == names.end()) continue;
+    const size_t at = edits->Offset(word);
+    edits->Replace(at, at + word.size(), std::string((*name)[1]));
+    extent = extent || (*name)[1] == "%__hawser_nx";
   }
-  return {};
+  return extent;
 }
 
-/// Those names in a kernel's body, which is the text from `begin` to `end`.
-void TakeOffsetNames(size_t begin, size_t end, TextEdits* edits) {
-  for (Lexer lexer(edits->text().substr(begin, end - begin)); lexer.Peek().kind != TokenKind::kEnd; lexer.Next()) {
-    const std::string_view to = lexer.Peek().kind == TokenKind::kWord ? OffsetName(lexer.Peek().text) : "";
-    if (to.empty()) continue;
-    const size_t at = edits->Offset(lexer.Peek().text);
-    edits->Replace(at, at + lexer.Peek().text.size(), std::string(to));
-  }
+/// What the kernel does first, and its body made to use what that finds out.
+void Begin(Way way, size_t begin, size_t end, TextEdits* edits) {
+  std::string first(way == Way::kGuard ? kGuard : way == Way::kOffset ? kOffset : kRow);
+  if (way == Way::kOffset) TakeNames(kOffsetNames, begin, end, edits);
+  if (way == Way::kRow && TakeNames(kRowNames, begin, end, edits)) first += kRowExtent;
+  edits->Insert(begin, first);
 }
 
 uint64_t RoundUp(uint64_t value, uint64_t alignment) {
@@ -165,8 +182,7 @@ Result<Copy> Rewrite(const ptx::Module& module, std::string_view kernel, Way way
       const bool none = Lexer(own).Peek().kind == TokenKind::kEnd;
       edits.Insert(place.parameters_end, (none ? "\n" : ",\n") + std::string(parameters));
     }
-    edits.Insert(place.body, std::string(way == Way::kGuard ? kGuard : kOffset));
-    if (way == Way::kOffset) TakeOffsetNames(place.body, place.end, &edits);
+    Begin(way, place.body, place.end, &edits);
   }
   if (found != 1) return Unclear("it is not there once");
   Copy copy;
