@@ -225,6 +225,10 @@ int main() {
     places<<<grid, block>>>(out.get());
     CHECK(cudaGetLastError());
     out.Tell("places");
+    // The same kernel in a row, which another copy of it runs.
+    places<<<60, block>>>(out.get());
+    CHECK(cudaGetLastError());
+    out.Tell("places, row");
   }
   {
     constexpr int kSize = 64;
