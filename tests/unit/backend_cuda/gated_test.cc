@@ -102,6 +102,20 @@ class CudaGated : public ::testing::Test {
   int32_t Add(uint64_t address, uint32_t value, wire::Id stream) {
     return session.Launch(context, stream, add, AddParameters{address, 4, value}.bytes());
   }
+  /// A write to `a` that waits in a stream for what is before it, and whose data has come.
+  cuda::Write WriteBehind(wire::Id stream, uint32_t value) {
+    cuda::Write write;
+    write.context = context;
+    write.stream = stream;
+    write.address = a;
+    write.size = sizeof(value);
+    write.transfer = 77;
+    session.Do(write);
+    EXPECT_TRUE(session.last().deferred);
+    const wire::Bytes data = wire::AsBytes(&value, sizeof(value));
+    session.bulk_in.Deliver(write.transfer, {data.begin(), data.end()});
+    return write;
+  }
   uint64_t StartRead(uint64_t address, wire::Id stream) {
     cuda::Read read;
     read.context = context;
@@ -260,17 +274,7 @@ TEST_F(CudaGated, DataThatIsOnItsWayIsTakenAtOnce) {
   Clear(a, one);
   gate.Shut(true);
   Add(a, 3, one);
-  cuda::Write write;
-  write.context = context;
-  write.stream = one;
-  write.address = a;
-  write.size = 4;
-  write.transfer = 77;
-  session.Do(write);
-  EXPECT_TRUE(session.last().deferred);
-  const uint32_t value = 1000;
-  const wire::Bytes data = wire::AsBytes(&value, sizeof(value));
-  session.bulk_in.Deliver(77, {data.begin(), data.end()});
+  WriteBehind(one, 1000);
   const uint64_t read = StartRead(a, one);
   gate.Shut(false);
   EXPECT_EQ(Value(read), 1000u);
@@ -279,17 +283,7 @@ TEST_F(CudaGated, DataThatIsOnItsWayIsTakenAtOnce) {
 TEST_F(CudaGated, DataOfAnotherCommandIsNotTakenForMore) {
   gate.Shut(true);
   Add(a, 3, one);
-  cuda::Write held;
-  held.context = context;
-  held.stream = one;
-  held.address = a;
-  held.size = 4;
-  held.transfer = 77;
-  session.Do(held);
-  EXPECT_TRUE(session.last().deferred);
-  const uint32_t value = 1000;
-  const wire::Bytes data = wire::AsBytes(&value, sizeof(value));
-  session.bulk_in.Deliver(77, {data.begin(), data.end()});
+  const cuda::Write held = WriteBehind(one, 1000);
   // A guest that gives two commands one name: what is behind the four bytes is the server's.
   cuda::Write wild = held;
   wild.stream = NonBlocking();
