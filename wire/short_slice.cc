@@ -28,32 +28,46 @@ struct SchedulingAttributes {
 constexpr uint64_t kResetOnFork = 1;
 /// Long enough for what such a thread does at a time; every default is longer.
 constexpr uint64_t kSliceNs = 300'000;
+/// Longer than the turns of who computes; the longest that the kernel takes.
+constexpr uint64_t kLongSliceNs = 100'000'000;
+
+// The calling thread's class and nice value; false: not known.
+bool Look(int* policy, int* nice) {
+  *policy = ::sched_getscheduler(0);
+  errno = 0;
+  *nice = ::getpriority(PRIO_PROCESS, 0);
+  return *policy >= 0 && errno == 0;
+}
+
+// `runtime_ns` 0: slices as everybody has them.
+bool Set(int policy, int nice, uint64_t runtime_ns, uint64_t flags) {
+  SchedulingAttributes attributes;
+  attributes.size = sizeof(attributes);
+  attributes.policy = static_cast<uint32_t>(policy);
+  attributes.flags = flags;
+  attributes.nice = nice;
+  attributes.runtime_ns = runtime_ns;
+  return ::syscall(SYS_sched_setattr, 0, &attributes, 0) == 0;
+}
 
 }  // namespace
 
 bool TakeShortSlices() {
-  const int policy = ::sched_getscheduler(0);
-  errno = 0;
-  const int nice = ::getpriority(PRIO_PROCESS, 0);
+  int policy = 0, nice = 0;
   // Whoever gave the thread another class, or a better place in this one, knows what for; and the threads of a thread
   // with kResetOnFork lose a nice value below 0.
-  if (policy != SCHED_OTHER || errno != 0 || nice < 0) return false;
-  SchedulingAttributes attributes;
-  attributes.size = sizeof(attributes);
-  attributes.flags = kResetOnFork;
-  attributes.nice = nice;
-  attributes.runtime_ns = kSliceNs;
-  return ::syscall(SYS_sched_setattr, 0, &attributes, 0) == 0;
+  return Look(&policy, &nice) && policy == SCHED_OTHER && nice >= 0 && Set(SCHED_OTHER, nice, kSliceNs, kResetOnFork);
 }
 
 bool TakeBatchClass() {
-  const sched_param none{};
-  return ::sched_getscheduler(0) == SCHED_OTHER && ::sched_setscheduler(0, SCHED_BATCH, &none) == 0;
+  int policy = 0, nice = 0;
+  return Look(&policy, &nice) && policy == SCHED_OTHER && Set(SCHED_BATCH, nice, kLongSliceNs, 0);
 }
 
 void LeaveBatchClass() {
-  const sched_param none{};
-  if (::sched_getscheduler(0) == SCHED_BATCH) (void)::sched_setscheduler(0, SCHED_OTHER, &none);
+  int policy = 0, nice = 0;
+  // sched_setscheduler() would keep the long slices.
+  if (Look(&policy, &nice) && policy == SCHED_BATCH) (void)Set(SCHED_OTHER, nice, 0, 0);
 }
 
 }  // namespace hawser::wire

@@ -14,9 +14,10 @@ namespace hawser::wire {
 bool TakeShortSlices();
 
 /// For threads that compute, on processors where nothing else does: woken, the calling thread does not take a processor
-/// from another one that computes, but goes on when that sleeps or its slice is over (SCHED_BATCH, sched(7)). It gets
-/// no smaller part of the processors for it. Threads that it starts have this, too. False: nothing was changed, because
-/// the kernel refused, or because somebody gave the thread a scheduling class already.
+/// from another one that computes, but goes on when that sleeps or its slice is over (SCHED_BATCH, sched(7)), which is
+/// as long as the kernel allows (0.1 s; Linux 6.12 and later). It gets no smaller part of the processors for it.
+/// Threads that it starts have this, too. False: nothing was changed, because the kernel refused, or because somebody
+/// gave the thread a scheduling class already.
 bool TakeBatchClass();
 /// Takes that back.
 void LeaveBatchClass();

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The thread-split paper's pause rule: whoever has used more than twice what the least has used sits out one round.
+// The thread-split paper's pause rule: whoever has used more than twice what the least has used sits out one round. And
+// what a turn lacked of its slice.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -45,14 +46,17 @@ class Rounds : public GrantSink {
     scheduler_.Runnable(b_, now_);
   }
 
-  void Give(TenantId tenant, const Grant&) override {
+  void Give(TenantId tenant, const Grant& grant) override {
     holder_ = tenant;
+    unit_ns = grant.unit_ns;
+    slice_ns = grant.slice_ns;
     order += tenant == a_ || a_ == 0 ? 'a' : 'b';
   }
   void Revoke(TenantId) override {}
   void Stage(TenantId) override {}
 
   std::string order;
+  uint64_t unit_ns = 0, slice_ns = 0;  ///< Of the last grant.
 
  private:
   uint64_t now_ = 1'000'000'000;
@@ -89,6 +93,59 @@ TEST(PauseRule, ANewcomerPausesNobody) {
   // Nobody has used anything: the least is not taken below one slice.
   for (const uint64_t used : {uint64_t{1}, 3 * kMs, uint64_t{1}, uint64_t{1}}) rounds.Used(used);
   EXPECT_EQ(rounds.order, "ababa");
+}
+
+constexpr uint64_t kSlice = 2 * kMs;  // The policy's, for weight 100.
+
+TEST(Lack, WhatATurnLackedIsAddedToTheNext) {
+  Rounds rounds;
+  EXPECT_EQ(rounds.unit_ns, kSlice);
+  rounds.Used(kSlice - kMs / 8);  // a
+  EXPECT_EQ(rounds.unit_ns, kSlice);
+  rounds.Used(kSlice + kMs / 10);  // b
+  EXPECT_EQ(rounds.order, "aba");
+  EXPECT_EQ(rounds.unit_ns, kSlice + kMs / 8);
+  EXPECT_EQ(rounds.slice_ns, rounds.unit_ns - rounds.unit_ns / 8);
+  rounds.Used(kSlice + kMs / 8);  // a: even again
+  EXPECT_EQ(rounds.unit_ns, kSlice - kMs / 10);
+  rounds.Used(kSlice - kMs / 10);
+  EXPECT_EQ(rounds.unit_ns, kSlice);
+}
+
+TEST(Lack, GroupsOfOddLengthsGiveEqualTimes) {
+  // As on a device: groups of whole work-groups, of 0.17 and of 0.43 ms.
+  Rounds rounds;
+  uint64_t used[2] = {0, 0};
+  for (int turn = 0; turn < 400; ++turn) {
+    const uint64_t work_group = rounds.order.back() == 'a' ? kMs * 17 / 100 : kMs * 43 / 100;
+    const uint64_t group = rounds.unit_ns / work_group * work_group;
+    used[rounds.order.back() - 'a'] += group;
+    rounds.Used(group);
+  }
+  EXPECT_NEAR(static_cast<double>(used[0]) / static_cast<double>(used[1]), 1, 0.01);
+}
+
+TEST(Lack, AtMostASlice) {
+  Rounds rounds;
+  rounds.Used(1);
+  rounds.Used(kSlice * 4);
+  EXPECT_EQ(rounds.order, "aba");
+  EXPECT_EQ(rounds.unit_ns, 2 * kSlice - 1);
+  rounds.Used(kSlice);  // So that b does not sit out.
+  EXPECT_EQ(rounds.order, "abaa");
+  EXPECT_EQ(rounds.unit_ns, 2 * kSlice - 1);
+  rounds.Used(4 * kSlice);
+  EXPECT_EQ(rounds.order, "abaab");
+  EXPECT_EQ(rounds.unit_ns, kSlice / 8);  // A group has at least one work-group, whatever is left.
+}
+
+TEST(Lack, WhoHadNoWorkLacksNothing) {
+  Rounds rounds;
+  rounds.Used(kSlice / 2);
+  rounds.Used(kSlice);
+  rounds.Rest(kMs);
+  EXPECT_EQ(rounds.order, "aba a");
+  EXPECT_EQ(rounds.unit_ns, kSlice);
 }
 
 }  // namespace

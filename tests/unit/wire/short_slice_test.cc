@@ -85,11 +85,20 @@ TEST(BatchClassTest, TheThreadAndThoseItStartsHaveIt) {
     ASSERT_TRUE(TakeBatchClass());
     EXPECT_EQ(Mine().policy, static_cast<uint32_t>(SCHED_BATCH));
     EXPECT_EQ(Mine().nice, before.nice);
+    const uint64_t slice = Mine().runtime_ns;
+    // 0: a kernel without slices of a thread's own.
+    if (before.runtime_ns != 0) {
+      EXPECT_GT(slice, 10 * before.runtime_ns);
+    }
     EXPECT_FALSE(TakeBatchClass());  // There is nothing to change.
-    InThread([] { EXPECT_EQ(Mine().policy, static_cast<uint32_t>(SCHED_BATCH)); });
+    InThread([slice] {
+      EXPECT_EQ(Mine().policy, static_cast<uint32_t>(SCHED_BATCH));
+      EXPECT_EQ(Mine().runtime_ns, slice);
+    });
     LeaveBatchClass();
     EXPECT_EQ(Mine().policy, static_cast<uint32_t>(SCHED_OTHER));
     EXPECT_EQ(Mine().nice, before.nice);
+    EXPECT_EQ(Mine().runtime_ns, before.runtime_ns);
   });
 }
 
