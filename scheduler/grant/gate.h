@@ -29,6 +29,7 @@ template <template <typename> class Atomic>
 class BasicGate {
  public:
   using Page = BasicGrantPage<Atomic>;
+  static constexpr std::chrono::nanoseconds kSpin = std::chrono::microseconds(50);
 
   /// `scheduler` is the scheduler's bell, `own` this worker's. All three must outlive the gate.
   BasicGate(Page& page, Bell& scheduler, Bell& own) : page_(page), scheduler_(scheduler), own_(own) {}
@@ -43,17 +44,7 @@ class BasicGate {
     // scheduler for nothing just before Announce() wakes it for something; and a thread that has run a moment ago may
     // have to wait for the end of another's time slice (docs/decisions/0021-short-slices-for-hand-overs.md).
     if (!MayAdmit(page_.word.load(std::memory_order_seq_cst))) return false;
-    const uint64_t piece = MakePiece(estimate_ns);
-    const uint64_t before = page_.active.fetch_add(piece, std::memory_order_seq_cst);
-    const uint64_t word = page_.word.load(std::memory_order_seq_cst);
-    if (word == admitted_ || Admit(word)) {
-      // One piece may always be in flight, however long; and several that are no longer than one.
-      if (PiecesOf(before) == 0 || EstimateOf(before) < cap_ns_ || MakesAUnit(before, piece)) {
-        if (ModeOf(word) == GateMode::kOpen || TakeFromSlice(before, piece)) return true;
-      }
-    }
-    Subtract(piece);
-    return false;
+    return Submit(estimate_ns, [this](uint64_t word) { return word == admitted_ || Admit(word); });
   }
 
   /// As TryEnter(), for a piece that takes no time of its own and stands for what is launched under the open grant of
@@ -71,9 +62,15 @@ class BasicGate {
 
   /// As TryEnter(), for a piece that was perhaps announced.
   bool EnterNow(uint64_t estimate_ns) {
-    if (!TryEnter(estimate_ns)) return false;
-    if (page_.demand.load(std::memory_order_relaxed) != 0) Withdraw();
-    return true;
+    return EnterNowBy([&] { return TryEnter(estimate_ns); });
+  }
+
+  /// As EnterNow(), for a piece that can be made longer or shorter: when a grant has come under which nothing was
+  /// submitted yet, `resize`, of no arguments, says what the piece is estimated to take then. It may ask unit_ns() and
+  /// TakenNs(). The last that it said is what was entered, and is written to `estimate_ns`.
+  template <typename Resize>
+  bool EnterNowAs(uint64_t* estimate_ns, const Resize& resize) {
+    return EnterNowBy([&] { return TryEnterAs(estimate_ns, resize); });
   }
 
   /// Waits until the piece may be submitted; false: not within `at_most`. Tells the scheduler what waits. Who begins to
@@ -84,7 +81,16 @@ class BasicGate {
   /// which is when it gives the next. It is the worker that knows 250 us before that a slice is about to end. It says
   /// so by leaving early (page.h about tails), and a sleeper is woken while that tail runs.
   bool Enter(uint64_t estimate_ns, const GateDemand& demand, std::chrono::nanoseconds at_most,
-             std::chrono::nanoseconds spin = std::chrono::microseconds(50));
+             std::chrono::nanoseconds spin = kSpin) {
+    return EnterBy(estimate_ns, demand, at_most, spin, [&] { return TryEnter(estimate_ns); });
+  }
+
+  /// As Enter(), for a piece that can be made longer or shorter; see EnterNowAs().
+  template <typename Resize>
+  bool EnterAs(uint64_t* estimate_ns, const Resize& resize, const GateDemand& demand, std::chrono::nanoseconds at_most,
+               std::chrono::nanoseconds spin = kSpin) {
+    return EnterBy(*estimate_ns, demand, at_most, spin, [&] { return TryEnterAs(estimate_ns, resize); });
+  }
 
   /// Any thread: an Enter() or EnterNow() will follow, from the thread that submits. Whoever leaves and goes on
   /// asking says so first: the scheduler may otherwise think that nothing more comes.
@@ -159,6 +165,44 @@ class BasicGate {
   uint64_t Digest() const { return (admitted_ + 1) * 1024 + spent_epoch_; }
 
  private:
+  /// `admits`, of a word: whether the piece may be submitted under that.
+  template <typename Admits>
+  bool Submit(uint64_t estimate_ns, const Admits& admits) {
+    const uint64_t piece = MakePiece(estimate_ns);
+    const uint64_t before = page_.active.fetch_add(piece, std::memory_order_seq_cst);
+    const uint64_t word = page_.word.load(std::memory_order_seq_cst);
+    if (admits(word)) {
+      // One piece may always be in flight, however long; and several that are no longer than one.
+      if (PiecesOf(before) == 0 || EstimateOf(before) < cap_ns_ || MakesAUnit(before, piece)) {
+        if (ModeOf(word) == GateMode::kOpen || TakeFromSlice(before, piece)) return true;
+      }
+    }
+    Subtract(piece);
+    return false;
+  }
+
+  template <typename Resize>
+  bool TryEnterAs(uint64_t* estimate_ns, const Resize& resize) {
+    const uint64_t known = page_.word.load(std::memory_order_seq_cst);
+    if (known != admitted_) {
+      if (!Admit(known)) return false;
+      *estimate_ns = resize();
+    }
+    // Not under a grant that has come meanwhile: it may want another size.
+    return Submit(*estimate_ns, [known](uint64_t word) { return word == known; });
+  }
+
+  /// `attempt`: TryEnter() or TryEnterAs().
+  template <typename Attempt>
+  bool EnterNowBy(const Attempt& attempt) {
+    if (!attempt()) return false;
+    if (page_.demand.load(std::memory_order_relaxed) != 0) Withdraw();
+    return true;
+  }
+  template <typename Attempt>
+  bool EnterBy(uint64_t estimate_ns, const GateDemand& demand, std::chrono::nanoseconds at_most,
+               std::chrono::nanoseconds spin, const Attempt& attempt);
+
   /// Nobody waits any more.
   void Withdraw() {
     page_.pending_ns.store(0, std::memory_order_relaxed);
@@ -236,16 +280,17 @@ void BasicGate<Atomic>::Announce(uint64_t estimate_ns, const GateDemand& demand)
 }
 
 template <template <typename> class Atomic>
-bool BasicGate<Atomic>::Enter(uint64_t estimate_ns, const GateDemand& demand, std::chrono::nanoseconds at_most,
-                              std::chrono::nanoseconds spin) {
-  if (EnterNow(estimate_ns)) return true;
+template <typename Attempt>
+bool BasicGate<Atomic>::EnterBy(uint64_t estimate_ns, const GateDemand& demand, std::chrono::nanoseconds at_most,
+                                std::chrono::nanoseconds spin, const Attempt& attempt) {
+  if (EnterNowBy(attempt)) return true;
   Announce(estimate_ns, demand);
   const auto begin = std::chrono::steady_clock::now();
   bool entered = false;
   while (true) {
     waits_.store(1, std::memory_order_seq_cst);
     const uint64_t ticket = own_.Ticket();
-    entered = TryEnter(estimate_ns);
+    entered = attempt();
     if (entered) break;
     const auto waited = std::chrono::steady_clock::now() - begin;
     if (waited >= at_most || cancelled_.load(std::memory_order_relaxed) != 0) break;

@@ -19,6 +19,8 @@ namespace {
 
 // Looked at without an alarm as often as this; for an alarm that was lost with whoever rang it.
 constexpr std::chrono::seconds kLongestSleep{10};
+// For ever, in hours that fit into a time.
+constexpr std::chrono::hours kLongestWait{24 * 365};
 // How often the end of a launch that is just under way is looked for: drivers take microseconds to take one.
 constexpr std::chrono::microseconds kBetweenLooks{20};
 
@@ -124,11 +126,21 @@ uint64_t GrantGate::PieceNs() const {
 
 uint32_t GrantGate::Tenants() const { return std::max(1u, slot_.tenants.load(std::memory_order_relaxed)); }
 
+bool GrantGate::Entered(bool entered) {
+  if (entered) (void)SliceUnit(slot_.page.word.load(std::memory_order_relaxed));
+  return entered;
+}
+
 bool GrantGate::TryEnter(uint64_t estimated_ns) {
   const std::unique_lock<std::mutex> lock(submit_, std::try_to_lock);
-  if (!lock.owns_lock() || cancelled_ || !gate_.EnterNow(estimated_ns)) return false;
-  (void)SliceUnit(slot_.page.word.load(std::memory_order_relaxed));
-  return true;
+  if (!lock.owns_lock() || cancelled_) return false;
+  return Entered(gate_.EnterNow(estimated_ns));
+}
+
+bool GrantGate::TryEnterPart(uint64_t* estimated_ns, const Resize& resize) {
+  const std::unique_lock<std::mutex> lock(submit_, std::try_to_lock);
+  if (!lock.owns_lock() || cancelled_) return false;
+  return Entered(gate_.EnterNowAs(estimated_ns, resize));
 }
 
 void GrantGate::Announce(uint64_t estimated_ns) { gate_.Announce(estimated_ns, DemandOf(estimated_ns)); }
@@ -136,9 +148,13 @@ void GrantGate::Announce(uint64_t estimated_ns) { gate_.Announce(estimated_ns, D
 bool GrantGate::Enter(uint64_t estimated_ns) {
   const std::lock_guard<std::mutex> lock(submit_);
   if (cancelled_) return false;
-  if (!gate_.Enter(estimated_ns, DemandOf(estimated_ns), std::chrono::hours(24 * 365))) return false;
-  (void)SliceUnit(slot_.page.word.load(std::memory_order_relaxed));
-  return true;
+  return Entered(gate_.Enter(estimated_ns, DemandOf(estimated_ns), kLongestWait));
+}
+
+bool GrantGate::EnterPart(uint64_t* estimated_ns, const Resize& resize) {
+  const std::lock_guard<std::mutex> lock(submit_);
+  if (cancelled_) return false;
+  return Entered(gate_.EnterAs(estimated_ns, resize, DemandOf(*estimated_ns), kLongestWait));
 }
 
 void GrantGate::Leave(uint64_t estimated_ns, uint64_t measured_ns) { gate_.Leave(estimated_ns, measured_ns); }

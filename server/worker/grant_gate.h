@@ -49,6 +49,8 @@ class GrantGate final : public LaunchGate {
   uint32_t Tenants() const override;
   bool TryEnter(uint64_t estimated_ns) override;
   bool Enter(uint64_t estimated_ns) override;
+  bool TryEnterPart(uint64_t* estimated_ns, const Resize& resize) override;
+  bool EnterPart(uint64_t* estimated_ns, const Resize& resize) override;
   void Leave(uint64_t estimated_ns, uint64_t measured_ns) override;
   void Announce(uint64_t estimated_ns) override;
   uint64_t EarlyNs() const override { return slot_.handover_ns.load(std::memory_order_relaxed); }
@@ -59,6 +61,8 @@ class GrantGate final : public LaunchGate {
   void Cancel() override;
 
  private:
+  /// What there is to do when something was entered, or was not.
+  bool Entered(bool entered);
   /// Enters the piece of the open grant of that word.
   bool TryHold(uint64_t word);
   /// Length of units in the latest slice that was seen; 0: none was.

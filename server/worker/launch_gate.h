@@ -50,6 +50,19 @@ class LaunchGate {
   virtual bool TryEnter(uint64_t estimated_ns) = 0;
   /// Waits for the grant; never called on the executor or on a thread of the driver. False: the session ends.
   virtual bool Enter(uint64_t estimated_ns) = 0;
+  /// As TryEnter() and Enter(), for a part of a launch that is split, which can still be made longer or shorter. When a
+  /// grant has come under which nothing was entered yet, `resize` makes it as long as PieceNs() then says, and answers
+  /// what it is estimated to take: grants of one tenant may differ in length. Called on this thread, perhaps several
+  /// times. The last answer is what was entered, to be left with, and is written to `estimated_ns`.
+  using Resize = std::function<uint64_t()>;
+  virtual bool TryEnterPart(uint64_t* estimated_ns, const Resize& resize) {
+    (void)resize;
+    return TryEnter(*estimated_ns);
+  }
+  virtual bool EnterPart(uint64_t* estimated_ns, const Resize& resize) {
+    (void)resize;
+    return Enter(*estimated_ns);
+  }
   /// What was entered with this estimate is done. `measured_ns` as the device's clock has it; 0: not known (it failed).
   virtual void Leave(uint64_t estimated_ns, uint64_t measured_ns) = 0;
   /// Any thread: a TryEnter() that succeeds or an Enter() follows, on another thread or after a Leave(). Whoever

@@ -213,14 +213,24 @@ void Turns::AwaitLeft() {
   }
 }
 
+void Turns::AwaitEnd(uint64_t estimate) {
+  if (gate_->EarlyNs() == 0 || !gate_->Ends()) return;
+  // That more will come is said before anything leaves.
+  gate_->Announce(estimate);
+  AwaitLeft();
+}
+
 bool Turns::Enter(uint64_t estimate) {
   if (gate_->TryEnter(estimate)) return true;
-  if (gate_->EarlyNs() != 0 && gate_->Ends()) {
-    // That more will come is said before anything leaves.
-    gate_->Announce(estimate);
-    AwaitLeft();
-  }
+  AwaitEnd(estimate);
   return gate_->Enter(estimate);
+}
+
+bool Turns::EnterPart(uint64_t* estimate, const LaunchGate::Resize& resize, bool may_wait) {
+  if (gate_->TryEnterPart(estimate, resize)) return true;
+  if (!may_wait) return false;
+  AwaitEnd(*estimate);
+  return gate_->EnterPart(estimate, resize);
 }
 
 Turns::Outcome Turns::Step(Turn& turn, bool late, bool may_wait) {
@@ -239,7 +249,6 @@ Turns::Outcome Turns::Step(Turn& turn, bool late, bool may_wait) {
     if (owed != 0 && Enter(owed)) gate_->Leave(owed, owed);
   }
   const uint64_t all = turn.launch.blocks();
-  const uint64_t wanted = gate_->UnitNs();
   if (turn.sliced != nullptr) {
     turn.part_blocks = NextBlocks(turn);
     const bool measure = turn.sliced->way == cuda_slicing::Way::kGuard && all >= kManyBlocks &&
@@ -262,19 +271,25 @@ Turns::Outcome Turns::Step(Turn& turn, bool late, bool may_wait) {
     return sizes_->Estimate(turn.kernel.get(), blocks * turn.launch.block_threads());
   };
   uint64_t estimated = estimate();
-  const uint64_t asked = PartSizes::Asked(estimated);
-  if (!late && !may_wait && !gate_->TryEnter(asked)) return Outcome::kNotNow;
-  if (!late && may_wait && !Enter(asked)) {
+  uint64_t asked = PartSizes::Asked(estimated);
+  if (late) return Give(turn, estimated, asked, /*entered=*/false, late) ? Outcome::kOver : Outcome::kMore;
+  bool entered = false;
+  if (turn.sliced == nullptr) {
+    entered = may_wait ? Enter(asked) : gate_->TryEnter(asked);
+  } else {
+    const LaunchGate::Resize resize = [&] {
+      turn.part_blocks = NextBlocks(turn);
+      estimated = estimate();
+      return PartSizes::Asked(estimated);
+    };
+    entered = EnterPart(&asked, resize, may_wait);
+  }
+  if (!entered) {
+    if (!may_wait) return Outcome::kNotNow;
     turn.result = CUDA_ERROR_NOT_PERMITTED;  // The session ends.
     return Outcome::kOver;
   }
-  // What the policy wants may have become known with the grant: a part as long as the first guess would be a turn
-  // wasted. Otherwise the part stays what was asked for, because the piece behind it may be another length.
-  if (turn.sliced != nullptr && gate_->UnitNs() != wanted) {
-    turn.part_blocks = NextBlocks(turn);
-    estimated = estimate();
-  }
-  return Give(turn, estimated, asked, !late, late) ? Outcome::kOver : Outcome::kMore;
+  return Give(turn, estimated, asked, /*entered=*/true, late) ? Outcome::kOver : Outcome::kMore;
 }
 
 bool Turns::Try(std::list<std::unique_ptr<Turn>>& turns) {

@@ -137,6 +137,10 @@ class Turns {
   void GiveRest(Turn& turn);
   /// Passes the gate; false: the session ends.
   bool Enter(uint64_t estimate);
+  /// As LaunchGate::EnterPart(); if it may not wait, as TryEnterPart().
+  bool EnterPart(uint64_t* estimate, const LaunchGate::Resize& resize, bool may_wait);
+  /// If the grant has ended: AwaitLeft(), for whoever asks for the next one.
+  void AwaitEnd(uint64_t estimate);
   /// The grant has ended: waits until its last unit has left the gate, early if its end can be foreseen.
   void AwaitLeft();
 

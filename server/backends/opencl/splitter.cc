@@ -480,11 +480,23 @@ void Splitter::AwaitFirst(Lane& lane, SplitJob* job, int32_t* status) {
 bool Splitter::Enter(Lane& lane, SplitJob& job, uint64_t estimate, int32_t* status) {
   if (stopping_) return false;
   if (lane.gate->TryEnter(estimate)) return true;
-  // What is under way is left before this waits: the grant may depend on that. That more will come is said before.
+  return AwaitEnd(lane, job, estimate, status) && lane.gate->Enter(estimate);
+}
+
+bool Splitter::AwaitEnd(Lane& lane, SplitJob& job, uint64_t estimate, int32_t* status) {
+  // What is under way is left before the gate is waited for: the grant may depend on that. That more will come is said
+  // before.
   lane.gate->Announce(estimate);
   while (lane.parts.size() > 1) AwaitFirst(lane, &job, status);
   if (!lane.parts.empty() && AwaitLeft(lane, *lane.parts.front())) AwaitFirst(lane, &job, status);
-  return *status == CL_SUCCESS && !stopping_ && lane.gate->Enter(estimate);
+  return *status == CL_SUCCESS && !stopping_;
+}
+
+bool Splitter::EnterPart(Lane& lane, SplitJob& job, uint64_t* estimate, const LaunchGate::Resize& resize,
+                         int32_t* status) {
+  if (stopping_) return false;
+  if (lane.gate->TryEnterPart(estimate, resize)) return true;
+  return AwaitEnd(lane, job, *estimate, status) && lane.gate->EnterPart(estimate, resize);
 }
 
 void Splitter::Run(const std::shared_ptr<Lane>& shared) {
@@ -546,11 +558,15 @@ void Splitter::RunJob(const std::shared_ptr<Lane>& shared, SplitJob& job) {
   const bool is_first = !lane.parts.empty() && lane.parts.back()->job == &job;
   const bool is_stuck = is_first && !Trusts(job) && IsStuck(lane, *lane.parts.back(), job);
   while (!job.plan->done() && status == CL_SUCCESS) {
-    uint64_t items = PartItems(job);
-    if (items == 0 || alarms_.IsRaised(*job.key)) items = job.plan->remaining();  // Alone by now; or never again.
-    items = std::max(items, job.plan->total() / kMostParts);
-    const uint64_t estimate = Estimate(job.key, job.plan->NextItems(items));
-    if (!is_stuck && !Enter(lane, job, estimate, &status)) {
+    uint64_t items = 0;
+    const LaunchGate::Resize resize = [&] {
+      items = PartItems(job);
+      if (items == 0 || alarms_.IsRaised(*job.key)) items = job.plan->remaining();  // Alone by now; or never again.
+      items = std::max(items, job.plan->total() / kMostParts);
+      return Estimate(job.key, job.plan->NextItems(items));
+    };
+    uint64_t estimate = resize();
+    if (!is_stuck && !EnterPart(lane, job, &estimate, resize, &status)) {
       if (status != CL_SUCCESS) break;
       status = CL_DEVICE_NOT_AVAILABLE;
       what = "the session ends; a part";

@@ -296,6 +296,10 @@ class Splitter {
   /// Passes the gate. What is under way leaves it before this waits. False: the splitter stops, or `*status` is an
   /// error.
   bool Enter(Lane& lane, SplitJob& job, uint64_t estimate, int32_t* status);
+  /// As Enter(), for the next part: LaunchGate::EnterPart().
+  bool EnterPart(Lane& lane, SplitJob& job, uint64_t* estimate, const LaunchGate::Resize& resize, int32_t* status);
+  /// Before the gate is waited for.
+  bool AwaitEnd(Lane& lane, SplitJob& job, uint64_t estimate, int32_t* status);
   /// A command that is enqueued; `event` is its. `entered`: it has passed the gate.
   void Watch(Lane& lane, SplitJob& job, cl_event event, uint64_t items, uint64_t estimate, bool entered = true);
   static void CL_CALLBACK OnPartEnd(cl_event event, cl_int status, void* part);

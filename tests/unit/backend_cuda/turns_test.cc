@@ -116,7 +116,15 @@ class TestGate final : public LaunchGate {
     units = kMany;
     return !cancelled_;
   }
-  void Leave(uint64_t, uint64_t used) override { Note("leave " + std::to_string(used)); }
+  bool EnterPart(uint64_t* estimated_ns, const Resize& resize) override {
+    const bool entered = Enter(*estimated_ns);
+    *estimated_ns = resize();
+    return entered;
+  }
+  void Leave(uint64_t asked, uint64_t used) override {
+    left_for += asked;
+    Note("leave " + std::to_string(used));
+  }
   void Announce(uint64_t) override { Note("announce"); }
   uint64_t EarlyNs() const override { return early; }
   bool Ends() const override { return ends && ended_; }
@@ -136,6 +144,7 @@ class TestGate final : public LaunchGate {
     return said_;
   }
 
+  std::atomic<uint64_t> left_for{0};  ///< Nanoseconds, all together: what those who left had asked for.
   static constexpr int kMany = 1000;
   int units = kMany;   ///< Of the grant.
   bool ends = true;    ///< Otherwise it is only refused for a moment.
@@ -325,6 +334,33 @@ TEST_F(TurnsTest, APartIsAsLongAsThePolicyWantsOnceThatIsKnown) {
   EXPECT_EQ(AwaitOver()[0]->result, CUDA_SUCCESS);
   EXPECT_EQ(launches, 1);
   EXPECT_EQ(last_blocks, kBlocks);
+}
+
+// A policy may give one tenant a long turn and then a short one.
+TEST_F(TurnsTest, APartThatWaitedIsAsLongAsItsGrantWantsIt) {
+  settings_.size = 0;
+  loaded_.count_down();
+  HoldUnits();
+  constexpr uint64_t kBlockNs = 1'000'000;
+  sharing_->history.Learn(kernel_->key, 64, kBlockNs);
+  gate_.unit_ns = 3 * kBlockNs;
+  gate_.unit_of_grant_ns = 2 * kBlockNs;
+  gate_.units = 1;
+  ASSERT_TRUE(gate_.TryEnter(0));  // The grant ends: the next one is waited for.
+  auto turn = NewTurn();
+  turn->launch.block = {64, 1, 1};
+  turn->sliced = sharing_->sliced.Find(kernel_, context_, /*one_row=*/true, /*wait=*/true);
+  ASSERT_NE(turn->sliced, nullptr);
+  sharing_->turns.Add(std::move(turn));
+  while (launches == 0) std::this_thread::yield();
+  EXPECT_EQ(last_blocks, 2u);
+  gate_.Await(1);
+  const uint64_t before = gate_.left_for;
+  ends_.release(1);
+  gate_.Await(2);
+  EXPECT_EQ(gate_.left_for - before, 2 * kBlockNs);  // As was entered in the end, not as was asked for at first.
+  ends_.release(kEnough);
+  EXPECT_EQ(AwaitOver()[0]->result, CUDA_SUCCESS);
 }
 
 TEST_F(TurnsTest, WhenTheFirstPartDoesNotEndTheRestRunsBesideIt) {

@@ -31,6 +31,7 @@ class TestGate final : public LaunchGate {
   uint64_t UnitNs() const override { return unit_ns_; }
   uint64_t PieceNs() const override {
     const std::lock_guard<std::mutex> lock(mutex_);
+    if (grants_piece_ != 0) return grants_piece_;
     return pieces_.empty() ? unit_ns_ : pieces_[static_cast<size_t>(entered_) % pieces_.size()];
   }
   uint32_t Tenants() const override { return 2; }
@@ -51,11 +52,20 @@ class TestGate final : public LaunchGate {
     Note(estimated_ns);
     return true;
   }
+  bool EnterPart(uint64_t* estimated_ns, const Resize& resize) override {
+    {
+      const std::lock_guard<std::mutex> lock(mutex_);
+      grants_piece_ = piece_of_grant_;
+    }
+    *estimated_ns = resize();
+    return Enter(*estimated_ns);
+  }
   uint64_t EarlyNs() const override { return ends_ ? kHourNs : 0; }
   bool Ends() const override { return ends_; }
-  void Leave(uint64_t, uint64_t measured_ns) override {
+  void Leave(uint64_t estimated_ns, uint64_t measured_ns) override {
     const std::lock_guard<std::mutex> lock(mutex_);
     ++left_;
+    left_for_ += estimated_ns;
     measured_ += measured_ns;
     changed_.notify_all();
   }
@@ -69,6 +79,11 @@ class TestGate final : public LaunchGate {
   void SetPieces(std::vector<uint64_t> pieces) {
     const std::lock_guard<std::mutex> lock(mutex_);
     pieces_ = std::move(pieces);
+  }
+  /// PieceNs() from when a part has waited for its grant; 0: as before.
+  void SetPieceOfGrant(uint64_t piece_ns) {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    piece_of_grant_ = piece_ns;
   }
   /// Each unit is the last of its grant, and always about to end: it leaves early when there is another one. While
   /// nothing runs.
@@ -103,6 +118,11 @@ class TestGate final : public LaunchGate {
     const std::lock_guard<std::mutex> lock(mutex_);
     return left_;
   }
+  /// What those who left had asked for, all together.
+  uint64_t left_for() const {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    return left_for_;
+  }
   uint64_t measured() const {
     const std::lock_guard<std::mutex> lock(mutex_);
     return measured_;
@@ -126,7 +146,7 @@ class TestGate final : public LaunchGate {
   std::condition_variable changed_;
   bool open_ = true, cancelled_ = false;
   int permits_ = 0, waiting_ = 0, entered_ = 0, left_ = 0;
-  uint64_t measured_ = 0;
+  uint64_t measured_ = 0, left_for_ = 0, piece_of_grant_ = 0, grants_piece_ = 0;
   std::vector<uint64_t> estimates_, pieces_;
 };
 

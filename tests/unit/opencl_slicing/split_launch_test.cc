@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // Split launches among other commands: order, wait lists, events, errors, the gate, and the end of a session.
-#include <gtest/gtest.h>
 #include <stdlib.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cstring>
 #include <filesystem>
+#include <numeric>
 #include <thread>
 
 #include "scheduler/core/kernel_history.h"
@@ -384,6 +384,35 @@ TEST_F(SplitLaunch, PartsAreAsLongAsTheGateSays) {
   // What is asked for is the part that runs. By the speed that was measured; the next ones' may differ.
   EXPECT_GT(estimates[1], group * 6);
   EXPECT_LT(estimates[2], estimates[1] / 2);
+}
+
+// A policy may give one tenant a long turn and then a short one.
+TEST_F(SplitLaunch, APartThatWaitedIsAsLongAsItsGrantWantsIt) {
+  TestGate gate(uint64_t{1} << 50);
+  auto session = NewSession(&gate, "gate,cores=65536,beta=2");
+  const Id queue = session->Queue(), a = session->BufferOf(std::vector<int>(kCount, 0));
+  const Id kernel = session->Kernel(program_, "slow");
+  ASSERT_EQ(session->SetBuffer(kernel, 0, a), CL_SUCCESS);
+  // Whole, and measured.
+  const Id first = NewEvent(*session), second = NewEvent(*session);
+  ASSERT_EQ(LaunchGroups(*session, queue, kernel, kCount, first), CL_SUCCESS);
+  ASSERT_EQ(session->AwaitEvent(first)->message.status, CL_COMPLETE);
+  ASSERT_TRUE(gate.AwaitLeft(1));
+  const uint64_t group = gate.measured() / (kCount / 64);
+  // Half of it; but grants have room for an eighth. And a bit.
+  gate.SetPieces({group * 17 / 2});
+  gate.SetPieceOfGrant(group * 5 / 2);
+  gate.SetOpen(false);
+  gate.Permit(1000);
+  ASSERT_EQ(LaunchGroups(*session, queue, kernel, kCount, second), CL_SUCCESS);
+  ASSERT_EQ(session->AwaitEvent(second)->message.status, CL_COMPLETE);
+  const std::vector<uint64_t> estimates = gate.estimates();
+  ASSERT_GE(estimates.size(), 3u);
+  // The first part was enqueued before there was a grant.
+  EXPECT_GT(estimates[1], group * 6);
+  EXPECT_LT(estimates[2], estimates[1] / 2);
+  ASSERT_TRUE(gate.AwaitLeft(static_cast<int>(estimates.size())));
+  EXPECT_EQ(gate.left_for(), std::accumulate(estimates.begin(), estimates.end(), uint64_t{0}));
 }
 
 // A slice of one piece has no other that says how fast the kernel is.

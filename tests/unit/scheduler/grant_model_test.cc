@@ -71,6 +71,7 @@ struct Setting {
   bool phantom = false;    ///< The second worker is one that does all in one step.
   bool mortal = false;     ///< The first worker may be killed.
   bool early = false;      ///< Pieces leave before they end.
+  bool parts = false;      ///< Pieces are sized by the grant that has come.
   bool announced = false;  ///< Another thread of the first worker says what will come.
   bool joined = false;  ///< A second worker of the first one's tenant comes at any time, the first one goes when done.
 };
@@ -159,9 +160,22 @@ class TwoWorkers : public World {
       }
       worker.bell.ForgetBut([&worker, n] { return worker.gate.Digest() * 16 + static_cast<uint64_t>(n); });
       current->Forget(worker.gate.Digest() * 16 + static_cast<uint64_t>(n) + 8);
-      (void)worker.gate.Enter(kPieceNs, {}, std::chrono::hours(1), std::chrono::nanoseconds(0));
+      Enter(worker);
       worker.on_device.fetch_add(1);
     }
+  }
+
+  void Enter(Worker& worker) {
+    if constexpr (std::is_same_v<GateType, BasicGate<ModelAtomic>>) {
+      if (setting_.parts) {
+        uint64_t estimate = 3 * kPieceNs;
+        (void)worker.gate.EnterAs(
+            &estimate, [] { return kPieceNs; }, {}, std::chrono::hours(1), std::chrono::nanoseconds(0));
+        EXPECT_EQ(estimate, kPieceNs);
+        return;
+      }
+    }
+    (void)worker.gate.Enter(kPieceNs, {}, std::chrono::hours(1), std::chrono::nanoseconds(0));
   }
 
   void Phantom() { RunPhantom(setting_.launches[1], workers_[1]->page, scheduler_bell_, workers_[1]->on_device); }
@@ -262,6 +276,18 @@ TEST(GrantModel, PiecesThatLeaveEarlyInAllOrders) {
   EXPECT_GT(deaths, 1000u);
   EXPECT_EQ(Explore<RealGate>({.alone_after_ns = UINT64_MAX, .launches = {2, 2}, .early = true}, nullptr, nullptr, 1),
             "");
+}
+
+TEST(GrantModel, PartsThatAreSizedByTheirGrantInAllOrders) {
+  for (const uint64_t alone_after_ns : {uint64_t{0}, UINT64_MAX}) {
+    const Setting setting{.alone_after_ns = alone_after_ns, .phantom = true, .early = true, .parts = true};
+    EXPECT_EQ(Explore<RealGate>(setting, nullptr, nullptr, kAll), "");
+    Setting mortal = setting;
+    mortal.mortal = true;
+    EXPECT_EQ(Explore<RealGate>(mortal, nullptr, nullptr, 2), "");
+    const Setting workers{.alone_after_ns = alone_after_ns, .launches = {1, 1}, .parts = true};
+    EXPECT_EQ(Explore<RealGate>(workers, nullptr, nullptr, 2), "");
+  }
 }
 
 TEST(GrantModel, WhatAnotherThreadAnnounced) {

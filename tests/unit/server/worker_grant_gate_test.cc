@@ -235,6 +235,30 @@ TEST_F(GrantGateTest, ALongSliceHasALongPieceAndAShortOne) {
   EXPECT_EQ(gate_->PieceNs(), 0u);
 }
 
+// A policy may give one tenant a long turn and then a short one.
+TEST_F(GrantGateTest, APartThatWaitedIsAsLongAsTheGrantThatCameWantsIt) {
+  ours_.slot(0).handover_ns = 250'000;
+  door_->Give({Grant::Kind::kSlice, ++epoch_, 16'000'000, 1'000'000, 18'000'000});
+  ASSERT_TRUE(gate_->TryEnter(15'500'000));
+  ASSERT_TRUE(gate_->TryEnter(2'500'000));
+  ASSERT_TRUE(gate_->Ends());
+  uint64_t part = gate_->PieceNs();
+  const LaunchGate::Resize resize = [this] { return gate_->PieceNs(); };
+  EXPECT_FALSE(gate_->TryEnterPart(&part, resize));
+  EXPECT_EQ(part, 15'500'000u);
+  std::thread lane([&] { EXPECT_TRUE(gate_->EnterPart(&part, resize)); });
+  while (!door_->HasWork()) std::this_thread::yield();
+  gate_->Leave(15'500'000, 15'000'000);
+  gate_->Leave(2'500'000, 2'500'000);
+  ASSERT_TRUE(door_->Drained());
+  door_->Give({Grant::Kind::kSlice, ++epoch_, 8'000'000, 1'000'000, 9'000'000});
+  lane.join();
+  EXPECT_EQ(part, 7'000'000u);  // Not 15.5 ms; and not what would be left when those were taken: 2 ms.
+  EXPECT_EQ(gate_->PieceNs(), 2'000'000u);
+  EXPECT_FALSE(gate_->Ends());
+  gate_->Leave(part, part);
+}
+
 // Otherwise whoever wanted the device once would be given it for ever.
 TEST_F(GrantGateTest, WhatWasAnnouncedAndCameInAtOnceIsNoDemand) {
   gate_->Announce(100);
