@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // The worker's side of a grant: what every launch passes. See page.h for the protocol.
 //
-// Threading: Enter() and TryEnter() from one thread, the one that submits. The Leave functions, Announce() and Ends()
-// from any thread.
+// Threading: the Enter and TryEnter functions from one thread, the one that submits. The Leave functions, Announce(),
+// Ends() and TakenNs() from any thread.
 #ifndef HAWSER_SCHEDULER_GRANT_GATE_H_
 #define HAWSER_SCHEDULER_GRANT_GATE_H_
 

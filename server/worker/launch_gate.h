@@ -54,6 +54,7 @@ class LaunchGate {
   /// grant has come under which nothing was entered yet, `resize` makes it as long as PieceNs() then says, and answers
   /// what it is estimated to take: grants of one tenant may differ in length. Called on this thread, perhaps several
   /// times. The last answer is what was entered, to be left with, and is written to `estimated_ns`.
+  /// Parts come often: made of std::ref() it allocates nothing.
   using Resize = std::function<uint64_t()>;
   virtual bool TryEnterPart(uint64_t* estimated_ns, const Resize& resize) {
     (void)resize;

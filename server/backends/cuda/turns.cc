@@ -2,6 +2,7 @@
 #include "server/backends/cuda/turns.h"
 
 #include <algorithm>
+#include <functional>
 #include <utility>
 
 #include "wire/short_slice.h"
@@ -277,12 +278,12 @@ Turns::Outcome Turns::Step(Turn& turn, bool late, bool may_wait) {
   if (turn.sliced == nullptr) {
     entered = may_wait ? Enter(asked) : gate_->TryEnter(asked);
   } else {
-    const LaunchGate::Resize resize = [&] {
+    const auto resize = [&] {
       turn.part_blocks = NextBlocks(turn);
       estimated = estimate();
       return PartSizes::Asked(estimated);
     };
-    entered = EnterPart(&asked, resize, may_wait);
+    entered = EnterPart(&asked, std::ref(resize), may_wait);
   }
   if (!entered) {
     if (!may_wait) return Outcome::kNotNow;

@@ -2,6 +2,7 @@
 #include "server/backends/opencl/splitter.h"
 
 #include <algorithm>
+#include <functional>
 #include <utility>
 
 #include "scheduler/core/thread_group.h"
@@ -559,14 +560,14 @@ void Splitter::RunJob(const std::shared_ptr<Lane>& shared, SplitJob& job) {
   const bool is_stuck = is_first && !Trusts(job) && IsStuck(lane, *lane.parts.back(), job);
   while (!job.plan->done() && status == CL_SUCCESS) {
     uint64_t items = 0;
-    const LaunchGate::Resize resize = [&] {
+    const auto resize = [&] {
       items = PartItems(job);
       if (items == 0 || alarms_.IsRaised(*job.key)) items = job.plan->remaining();  // Alone by now; or never again.
       items = std::max(items, job.plan->total() / kMostParts);
       return Estimate(job.key, job.plan->NextItems(items));
     };
     uint64_t estimate = resize();
-    if (!is_stuck && !EnterPart(lane, job, &estimate, resize, &status)) {
+    if (!is_stuck && !EnterPart(lane, job, &estimate, std::ref(resize), &status)) {
       if (status != CL_SUCCESS) break;
       status = CL_DEVICE_NOT_AVAILABLE;
       what = "the session ends; a part";

@@ -212,15 +212,23 @@ class TurnsTest : public testing::Test {
     table_.cuEventElapsedTime = TakesAMicrosecond;
   }
 
-  std::unique_ptr<Turn> NewTurn() {
+  std::unique_ptr<Turn> NewTurn(unsigned block_threads = 1) {
     auto turn = std::make_unique<Turn>();
     turn->stream = stream_;
     turn->timers = events_;
     turn->launch.grid = {kBlocks, 1, 1};
+    turn->launch.block = {block_threads, 1, 1};
     turn->launch.parameters.resize(16);
     turn->kernel = kernel_;
     turn->since = std::chrono::steady_clock::now();
     return turn;
+  }
+
+  /// In parts, of a copy that is there.
+  void AddSliced(std::unique_ptr<Turn> turn) {
+    turn->sliced = sharing_->sliced.Find(kernel_, context_, /*one_row=*/true, /*wait=*/true);
+    ASSERT_NE(turn->sliced, nullptr);
+    sharing_->turns.Add(std::move(turn));
   }
 
   std::vector<std::unique_ptr<Turn>> AwaitOver() {
@@ -280,12 +288,9 @@ TEST_F(TurnsTest, TheFirstPartOfAnUnknownKernelIsMeasuredBeforeTheSecond) {
   settings_.beta = 1;  // 128 * 1 / 2 tenants = 64 threads.
   HoldUnits();
   loaded_.count_down();
-  auto turn = NewTurn();
-  turn->launch.block = {64, 1, 1};
+  auto turn = NewTurn(64);
   ASSERT_TRUE(sharing_->sizes.IsLong(*kernel_, turn->launch));
-  turn->sliced = sharing_->sliced.Find(kernel_, context_, /*one_row=*/true, /*wait=*/true);
-  ASSERT_NE(turn->sliced, nullptr);
-  sharing_->turns.Add(std::move(turn));
+  ASSERT_NO_FATAL_FAILURE(AddSliced(std::move(turn)));
   while (launches == 0) std::this_thread::yield();
   EXPECT_EQ(last_blocks, 1u);
   // When this one has had its turn the other one's had come before.
@@ -307,11 +312,7 @@ TEST_F(TurnsTest, APartIsAsLongAsTheGateWasAskedFor) {
   sharing_->history.Learn(kernel_->key, 64, kBlockNs);
   gate_.piece_ns = 3 * kBlockNs;
   gate_.piece_after_ns = kBlockNs;
-  auto turn = NewTurn();
-  turn->launch.block = {64, 1, 1};
-  turn->sliced = sharing_->sliced.Find(kernel_, context_, /*one_row=*/true, /*wait=*/true);
-  ASSERT_NE(turn->sliced, nullptr);
-  sharing_->turns.Add(std::move(turn));
+  ASSERT_NO_FATAL_FAILURE(AddSliced(NewTurn(64)));
   while (launches == 0) std::this_thread::yield();
   EXPECT_EQ(last_blocks, 3u);
   ends_.release(kEnough);
@@ -326,11 +327,7 @@ TEST_F(TurnsTest, APartIsAsLongAsThePolicyWantsOnceThatIsKnown) {
   gate_.unit_of_grant_ns = LaunchGate::kWhole;
   gate_.units = 1;
   ASSERT_TRUE(gate_.TryEnter(0));  // The grant ends: the next one is waited for.
-  auto turn = NewTurn();
-  turn->launch.block = {64, 1, 1};
-  turn->sliced = sharing_->sliced.Find(kernel_, context_, /*one_row=*/true, /*wait=*/true);
-  ASSERT_NE(turn->sliced, nullptr);
-  sharing_->turns.Add(std::move(turn));
+  ASSERT_NO_FATAL_FAILURE(AddSliced(NewTurn(64)));
   EXPECT_EQ(AwaitOver()[0]->result, CUDA_SUCCESS);
   EXPECT_EQ(launches, 1);
   EXPECT_EQ(last_blocks, kBlocks);
@@ -347,11 +344,7 @@ TEST_F(TurnsTest, APartThatWaitedIsAsLongAsItsGrantWantsIt) {
   gate_.unit_of_grant_ns = 2 * kBlockNs;
   gate_.units = 1;
   ASSERT_TRUE(gate_.TryEnter(0));  // The grant ends: the next one is waited for.
-  auto turn = NewTurn();
-  turn->launch.block = {64, 1, 1};
-  turn->sliced = sharing_->sliced.Find(kernel_, context_, /*one_row=*/true, /*wait=*/true);
-  ASSERT_NE(turn->sliced, nullptr);
-  sharing_->turns.Add(std::move(turn));
+  ASSERT_NO_FATAL_FAILURE(AddSliced(NewTurn(64)));
   while (launches == 0) std::this_thread::yield();
   EXPECT_EQ(last_blocks, 2u);
   gate_.Await(1);
@@ -374,10 +367,7 @@ TEST_F(TurnsTest, WhenTheFirstPartDoesNotEndTheRestRunsBesideIt) {
   ASSERT_EQ(table_.cuStreamCreateWithPriority(&own, 0, 0), CUDA_SUCCESS);
   stream_->owned = OwnedStream(&table_, own);
   loaded_.count_down();
-  auto turn = NewTurn();
-  turn->sliced = sharing_->sliced.Find(kernel_, context_, /*one_row=*/true, /*wait=*/true);
-  ASSERT_NE(turn->sliced, nullptr);
-  sharing_->turns.Add(std::move(turn));
+  ASSERT_NO_FATAL_FAILURE(AddSliced(NewTurn()));
   EXPECT_EQ(AwaitOver()[0]->result, CUDA_SUCCESS);
   EXPECT_EQ(launches, 2);
   EXPECT_EQ(last_blocks, kBlocks - 1) << "all that was left";
@@ -397,9 +387,7 @@ TEST_F(TurnsTest, WhileAPartIsWatchedNobodyWaitsInTheGate) {
   table_.cuEventQuery = HasOnlyBegun;
   loaded_.count_down();
   gate_.units = 1;
-  auto turn = NewTurn();
-  turn->sliced = sharing_->sliced.Find(kernel_, context_, /*one_row=*/true, /*wait=*/true);
-  sharing_->turns.Add(std::move(turn));
+  ASSERT_NO_FATAL_FAILURE(AddSliced(NewTurn()));
   while (launches == 0) std::this_thread::yield();
   sharing_->turns.Add(NewTurn());  // The gate is shut for it: the grant has ended.
   std::vector<std::unique_ptr<Turn>> over = AwaitOver();
@@ -415,14 +403,11 @@ TEST_F(TurnsTest, PartsThatTakeFarTooLongEndTheSplitting) {
   table_.cuEventElapsedTime = TakesASecond;
   loaded_.count_down();
   // A block should take a microsecond, and a unit holds a thousand.
-  auto turn = NewTurn();
+  auto turn = NewTurn(64);
   turn->launch.grid = {100'000, 1, 1};
-  turn->launch.block = {64, 1, 1};
   sharing_->history.Learn(kernel_->key, 64, 1000);
-  turn->sliced = sharing_->sliced.Find(kernel_, context_, /*one_row=*/true, /*wait=*/true);
-  ASSERT_NE(turn->sliced, nullptr);
   ends_.release(kEnough);
-  sharing_->turns.Add(std::move(turn));
+  ASSERT_NO_FATAL_FAILURE(AddSliced(std::move(turn)));
   EXPECT_EQ(AwaitOver()[0]->result, CUDA_SUCCESS);
   EXPECT_EQ(launches, 4) << "three parts, then the rest";
   EXPECT_THAT(log(), testing::HasSubstr("is split no more: its parts took more than twenty times"));

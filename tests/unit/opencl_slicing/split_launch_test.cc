@@ -7,6 +7,7 @@
 #include <cstring>
 #include <filesystem>
 #include <numeric>
+#include <optional>
 #include <thread>
 
 #include "scheduler/core/kernel_history.h"
@@ -362,83 +363,78 @@ TEST_F(SplitLaunch, FirstByThePapersFormulaThenByTheMeasuredRate) {
   EXPECT_EQ(session->ReadAs<int>(queue, a, kCount), std::vector<int>(kCount, 2));
 }
 
-TEST_F(SplitLaunch, PartsAreAsLongAsTheGateSays) {
-  TestGate gate(uint64_t{1} << 50);
-  auto session = NewSession(&gate, "gate,cores=65536,beta=2");
-  const Id queue = session->Queue(), a = session->BufferOf(std::vector<int>(kCount, 0));
-  const Id kernel = session->Kernel(program_, "slow");
-  ASSERT_EQ(session->SetBuffer(kernel, 0, a), CL_SUCCESS);
-  // Whole, and measured.
-  const Id first = NewEvent(*session), second = NewEvent(*session);
-  ASSERT_EQ(LaunchGroups(*session, queue, kernel, kCount, first), CL_SUCCESS);
-  ASSERT_EQ(session->AwaitEvent(first)->message.status, CL_COMPLETE);
-  ASSERT_TRUE(gate.AwaitLeft(1));
-  ASSERT_EQ(gate.entered(), 1);
-  const uint64_t group = gate.measured() / (kCount / 64);
+/// A kernel of which one launch ran whole and was measured, before there is a second.
+class MeasuredLaunch : public SplitLaunch {
+ protected:
+  /// `rounds`: its second argument; nothing: it has one.
+  void Measure(const char* kernel, std::optional<int> rounds = {}) {
+    session_ = NewSession(&gate_, "gate,cores=65536,beta=2");
+    queue_ = session_->Queue();
+    kernel_ = session_->Kernel(program_, kernel);
+    ASSERT_EQ(session_->SetBuffer(kernel_, 0, session_->BufferOf(std::vector<int>(kCount, 0))), CL_SUCCESS);
+    if (rounds) {
+      ASSERT_EQ(session_->SetValue(kernel_, 1, *rounds), CL_SUCCESS);
+    }
+    Launch();
+    ASSERT_TRUE(gate_.AwaitLeft(1));
+    ASSERT_EQ(gate_.entered(), 1);
+    group_ns_ = gate_.measured() / (kCount / 64);
+  }
+
+  void Launch() {
+    const Id event = NewEvent(*session_);
+    ASSERT_EQ(LaunchGroups(*session_, queue_, kernel_, kCount, event), CL_SUCCESS);
+    ASSERT_EQ(session_->AwaitEvent(event)->message.status, CL_COMPLETE);
+  }
+
+  TestGate gate_{uint64_t{1} << 50};
+  std::unique_ptr<Session> session_;
+  Id queue_, kernel_;
+  uint64_t group_ns_ = 0;  ///< What a work-group takes.
+};
+
+TEST_F(MeasuredLaunch, PartsAreAsLongAsTheGateSays) {
+  ASSERT_NO_FATAL_FAILURE(Measure("slow"));
   // In turn half of it and an eighth, and a bit, so that it is no group less when the device was a little slower.
-  gate.SetPieces({group * 5 / 2, group * 17 / 2});
-  ASSERT_EQ(LaunchGroups(*session, queue, kernel, kCount, second), CL_SUCCESS);
-  ASSERT_EQ(session->AwaitEvent(second)->message.status, CL_COMPLETE);
-  const std::vector<uint64_t> estimates = gate.estimates();
+  gate_.SetPieces({group_ns_ * 5 / 2, group_ns_ * 17 / 2});
+  ASSERT_NO_FATAL_FAILURE(Launch());
+  const std::vector<uint64_t> estimates = gate_.estimates();
   ASSERT_GE(estimates.size(), 3u);
   // What is asked for is the part that runs. By the speed that was measured; the next ones' may differ.
-  EXPECT_GT(estimates[1], group * 6);
+  EXPECT_GT(estimates[1], group_ns_ * 6);
   EXPECT_LT(estimates[2], estimates[1] / 2);
 }
 
 // A policy may give one tenant a long turn and then a short one.
-TEST_F(SplitLaunch, APartThatWaitedIsAsLongAsItsGrantWantsIt) {
-  TestGate gate(uint64_t{1} << 50);
-  auto session = NewSession(&gate, "gate,cores=65536,beta=2");
-  const Id queue = session->Queue(), a = session->BufferOf(std::vector<int>(kCount, 0));
-  const Id kernel = session->Kernel(program_, "slow");
-  ASSERT_EQ(session->SetBuffer(kernel, 0, a), CL_SUCCESS);
-  // Whole, and measured.
-  const Id first = NewEvent(*session), second = NewEvent(*session);
-  ASSERT_EQ(LaunchGroups(*session, queue, kernel, kCount, first), CL_SUCCESS);
-  ASSERT_EQ(session->AwaitEvent(first)->message.status, CL_COMPLETE);
-  ASSERT_TRUE(gate.AwaitLeft(1));
-  const uint64_t group = gate.measured() / (kCount / 64);
+TEST_F(MeasuredLaunch, APartThatWaitedIsAsLongAsItsGrantWantsIt) {
+  ASSERT_NO_FATAL_FAILURE(Measure("slow"));
   // Half of it; but grants have room for an eighth. And a bit.
-  gate.SetPieces({group * 17 / 2});
-  gate.SetPieceOfGrant(group * 5 / 2);
-  gate.SetOpen(false);
-  gate.Permit(1000);
-  ASSERT_EQ(LaunchGroups(*session, queue, kernel, kCount, second), CL_SUCCESS);
-  ASSERT_EQ(session->AwaitEvent(second)->message.status, CL_COMPLETE);
-  const std::vector<uint64_t> estimates = gate.estimates();
+  gate_.SetPieces({group_ns_ * 17 / 2});
+  gate_.SetPieceOfGrant(group_ns_ * 5 / 2);
+  gate_.SetOpen(false);
+  gate_.Permit(1000);
+  ASSERT_NO_FATAL_FAILURE(Launch());
+  const std::vector<uint64_t> estimates = gate_.estimates();
   ASSERT_GE(estimates.size(), 3u);
   // The first part was enqueued before there was a grant.
-  EXPECT_GT(estimates[1], group * 6);
+  EXPECT_GT(estimates[1], group_ns_ * 6);
   EXPECT_LT(estimates[2], estimates[1] / 2);
-  ASSERT_TRUE(gate.AwaitLeft(static_cast<int>(estimates.size())));
-  EXPECT_EQ(gate.left_for(), std::accumulate(estimates.begin(), estimates.end(), uint64_t{0}));
+  ASSERT_TRUE(gate_.AwaitLeft(static_cast<int>(estimates.size())));
+  EXPECT_EQ(gate_.left_for(), std::accumulate(estimates.begin(), estimates.end(), uint64_t{0}));
 }
 
 // A slice of one piece has no other that says how fast the kernel is.
-TEST_F(SplitLaunch, WhatLeavesEarlyTeachesWhereItsGrantHadNothingElse) {
+TEST_F(MeasuredLaunch, WhatLeavesEarlyTeachesWhereItsGrantHadNothingElse) {
   constexpr int kFew = 20'000, kTimes = 10;  // Twenty times would be an alarm.
-  TestGate gate(uint64_t{1} << 50);
-  auto session = NewSession(&gate, "gate,cores=65536,beta=2");
-  const Id queue = session->Queue(), a = session->BufferOf(std::vector<int>(kCount, 0));
-  const Id kernel = session->Kernel(program_, "rounds");
-  ASSERT_EQ(session->SetBuffer(kernel, 0, a), CL_SUCCESS);
-  ASSERT_EQ(session->SetValue(kernel, 1, kFew), CL_SUCCESS);
-  // Whole, and measured.
-  const Id first = NewEvent(*session), second = NewEvent(*session);
-  ASSERT_EQ(LaunchGroups(*session, queue, kernel, kCount, first), CL_SUCCESS);
-  ASSERT_EQ(session->AwaitEvent(first)->message.status, CL_COMPLETE);
-  ASSERT_TRUE(gate.AwaitLeft(1));
-  const uint64_t group = gate.measured() / (kCount / 64);
+  ASSERT_NO_FATAL_FAILURE(Measure("rounds", kFew));
   // The same takes much longer now, in parts that all leave early. By and by that is known.
-  ASSERT_EQ(session->SetValue(kernel, 1, kFew * kTimes), CL_SUCCESS);
-  gate.SetEnds(true);
-  gate.SetOpen(false);
-  gate.SetPieces({group * 3 / 2});
-  gate.Permit(1000);
-  ASSERT_EQ(LaunchGroups(*session, queue, kernel, kCount, second), CL_SUCCESS);
-  ASSERT_EQ(session->AwaitEvent(second)->message.status, CL_COMPLETE);
-  const std::vector<uint64_t> estimates = gate.estimates();
+  ASSERT_EQ(session_->SetValue(kernel_, 1, kFew * kTimes), CL_SUCCESS);
+  gate_.SetEnds(true);
+  gate_.SetOpen(false);
+  gate_.SetPieces({group_ns_ * 3 / 2});
+  gate_.Permit(1000);
+  ASSERT_NO_FATAL_FAILURE(Launch());
+  const std::vector<uint64_t> estimates = gate_.estimates();
   ASSERT_GE(estimates.size(), 10u);
   EXPECT_GT(estimates.back(), estimates[1] * 3);
 }

@@ -285,7 +285,7 @@ TEST(GrantModel, PartsThatAreSizedByTheirGrantInAllOrders) {
     Setting mortal = setting;
     mortal.mortal = true;
     EXPECT_EQ(Explore<RealGate>(mortal, nullptr, nullptr, 2), "");
-    const Setting workers{.alone_after_ns = alone_after_ns, .launches = {1, 1}, .parts = true};
+    const Setting workers{.alone_after_ns = alone_after_ns, .parts = true};
     EXPECT_EQ(Explore<RealGate>(workers, nullptr, nullptr, 2), "");
   }
 }

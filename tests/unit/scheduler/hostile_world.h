@@ -85,7 +85,7 @@ class World {
     options.policy.callback_cpu_ns = options.policy.callback_wall_ns = 0;
     options.max_unit_ns = max_unit_ns;
     // A policy that waits for who may come back at once waits also for who does so on purpose. That is the policy's.
-    options.policy.settings["anticipation_us"] = std::string("0");
+    options.policy.settings["anticipation_us"] = std::string("0");  // Not "0": g++ bug 105651.
     return options;
   }
 
