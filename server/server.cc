@@ -79,6 +79,8 @@ Status Server::Open() {
   BuildWorkerCommand();
   if (Status status = loop_.Open(); !status.ok()) return status;
   if (Status status = WatchSignals(); !status.ok()) return status;
+  // Its thread must not take the signals.
+  temporary_.DiscardStale(worker_uid_ != UINT32_MAX ? worker_uid_ : ::geteuid());
   if (Status status = StartScheduler(); !status.ok()) return status;
   for (const std::string& uri : config_.listen) {
     auto listener = Listener::Open(uri, config_.socket_mode);
@@ -372,6 +374,7 @@ void Server::StartSession(const PairingTable::Pair& pair) {
       if (control_ != nullptr) control_->traces().SessionEnded(id);
       exports_.End(id);
       admission_.Leave(session.tenant);
+      temporary_.Discard(std::move(session.temporary));
       sessions_.erase(id);
       status = Status(status.code(), "the server could not start a worker: " + status.text());
     }
@@ -386,6 +389,12 @@ void Server::StartSession(const PairingTable::Pair& pair) {
 
 Status Server::Launch(Session* session, const Connection& command, const Connection* bulk) {
   WorkerSettings settings = SettingsFor(*session, command);
+  // Who says where temporary files are is obeyed.
+  if (config_.env.count("TMPDIR") == 0) {
+    const bool other = worker_uid_ != UINT32_MAX;
+    session->temporary = temporary_.Make(other ? worker_uid_ : ::geteuid(), other ? worker_gid_ : ::getegid());
+    settings.temporary = session->temporary.path;
+  }
   session->command = Fd(::fcntl(command.fd.get(), F_DUPFD_CLOEXEC, 0));
   if (!session->command.valid()) return Status::FromErrno("cannot keep an eye on the guest");
   Result<SessionStats> stats = SessionStats::Create();
@@ -509,6 +518,7 @@ void Server::OnWorkerEnd(uint64_t id) {
   }
   loop_.Cancel(session.kill_timer);
   NoteEnd(session);
+  temporary_.Discard(std::move(session.temporary));
   exports_.End(id);
   admission_.Leave(session.tenant);
   sessions_.erase(at);  // Closes the last descriptor of the guest's connection, so the guest sees its end.

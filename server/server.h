@@ -36,6 +36,7 @@
 #include "server/rate_limiter.h"
 #include "server/scheduler_control.h"
 #include "server/session_stats.h"
+#include "server/temporary_folders.h"
 #include "server/tenant_ledger.h"
 #include "server/tenants.h"
 #include "server/worker_process.h"
@@ -79,6 +80,7 @@ class Server : private Controlled {
     std::string label;  ///< For the log.
     wire::Fd command;   ///< A duplicate, to see the guest hang up.
     WorkerProcess worker;
+    TemporaryFolder temporary;
     SessionStats stats;
     LineSplitter lines;
     RateLimiter line_limiter{200, 20};
@@ -159,6 +161,7 @@ class Server : private Controlled {
   CacheFolder module_cache_{"modules are not kept on disk", [](const auto& text) { Log(LogLevel::kWarning, text); }};
   CacheFolder driver_cache_{"tenants share what drivers keep on disk",
                             [](const auto& text) { Log(LogLevel::kWarning, text); }};
+  TemporaryFolders temporary_{TemporaryFolders::DefaultBase(), [](const auto& text) { Log(LogLevel::kWarning, text); }};
 
   uint64_t next_id_ = 1;
   std::map<uint64_t, Connection> connections_;  ///< By age: ids count upward.

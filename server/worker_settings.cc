@@ -36,6 +36,7 @@ void ForEachField(Settings& settings, Visitor&& visit) {
   visit("confine", settings.confine);
   visit("writable", settings.writable);
   visit("driver_cache", settings.driver_cache);
+  visit("temporary", settings.temporary);
   visit("spin_us", settings.spin_us);
   visit("run_as_uid", settings.run_as_uid);
   visit("run_as_gid", settings.run_as_gid);

@@ -76,6 +76,7 @@ struct WorkerSettings {
   bool confine = true;               ///< Where the kernel and the driver let it: see worker/confinement.h.
   std::string writable;              ///< More places to write to, with colons between them.
   std::string driver_cache;          ///< XDG_CACHE_HOME of this tenant's drivers; empty: as hawserd has it.
+  std::string temporary;             ///< TMPDIR of this worker alone; empty: as hawserd has it.
   uint32_t spin_us = 50;             ///< How long an idle executor looks before it sleeps.
   uint32_t run_as_uid = UINT32_MAX;  ///< UINT32_MAX: as hawserd.
   uint32_t run_as_gid = UINT32_MAX;

@@ -122,7 +122,7 @@ WritablePlaces PlacesOf(const WorkerSettings& settings) {
   places.files.emplace_back("/proc/self");
   const std::string temporary = Variable("TMPDIR"), home = Variable("HOME"), caches = Variable("XDG_CACHE_HOME");
   places.folders.emplace_back("/dev/shm");
-  places.folders.push_back(temporary.empty() ? "/tmp" : temporary);
+  if (!temporary.empty()) places.folders.push_back(temporary);
   AddCache(!caches.empty() || home.empty() ? caches : home + "/.cache", &places.folders);
   AddCache(Variable("POCL_CACHE_DIR"), &places.folders);
   if (settings.api == wire::Api::kCuda) {

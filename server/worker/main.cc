@@ -85,6 +85,7 @@ Status Harden(const WorkerSettings& settings) {
   ::setenv("HAWSER_WORKER", "1", 1);
   ::unsetenv("HAWSER_SERVER");
   if (!settings.driver_cache.empty()) ::setenv("XDG_CACHE_HOME", settings.driver_cache.c_str(), 1);
+  if (!settings.temporary.empty()) ::setenv("TMPDIR", settings.temporary.c_str(), 1);
   if (Status status = DropPrivileges(settings); !status.ok()) return status;
   if (!settings.confine || !CanBeConfined(settings)) return {};
   Result<bool> confined = Confine(PlacesOf(settings));

@@ -9,7 +9,9 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include <cstdlib>
 #include <cstring>
+#include <filesystem>
 #include <string>
 #include <vector>
 
@@ -139,6 +141,24 @@ TEST_F(ReachTest, FilesElsewhereStayAsTheyAre) {
   ::close(fd);
   ::unlink(made.c_str());
   EXPECT_EQ(Open("/proc/sys/kernel/core_pattern", O_WRONLY), -EACCES);
+}
+
+TEST_F(ReachTest, TemporaryFilesOfOthersStayAsTheyAre) {
+  if (!Confined()) GTEST_SKIP() << "this kernel has no Landlock";
+  const char* const variable = std::getenv("TMPDIR");
+  const std::string base = variable != nullptr ? variable : "/tmp", name = "/reach-" + std::to_string(getpid());
+  EXPECT_EQ(Open(base + name, O_CREAT | O_WRONLY), -EACCES) << "where sockets may be";
+  ::unlink((base + name).c_str());
+  // As long as this program runs, its server's worker has one; other servers' may have others.
+  size_t own = 0;
+  for (const auto& entry : std::filesystem::directory_iterator(base)) {
+    if (!entry.path().filename().string().starts_with("hawser-worker-")) continue;
+    const std::string made = entry.path().string() + name;
+    if (Open(made, O_CREAT | O_WRONLY) < 0) continue;
+    ++own;
+    EXPECT_EQ(InWorker(SYS_unlink, {kText}, made), 0);
+  }
+  EXPECT_EQ(own, 1u);
 }
 
 TEST_F(ReachTest, WhatWorkersNeedStays) {

@@ -129,7 +129,8 @@ bool Daemon::WaitUntilReady() {
     tcp_ = text.substr(at + mark.size() - 4, end - at - mark.size() + 4);
     return true;
   });
-  descriptors_at_start_ = descriptors();
+  // It has folders open only while it looks for those that were left behind.
+  descriptors_at_start_ = Descriptors(/*but_folders=*/true);
   return ready && !tcp_.empty();
 }
 
@@ -175,12 +176,13 @@ bool Daemon::WaitForLog(const std::string& text) {
   });
 }
 
-size_t Daemon::descriptors() const {
+size_t Daemon::Descriptors(bool but_folders) const {
   std::error_code error;
   size_t count = 0;
   for (std::filesystem::directory_iterator at("/proc/" + std::to_string(pid_) + "/fd", error), end; at != end;
        at.increment(error)) {
-    ++count;
+    std::error_code gone;
+    if (!but_folders || (!at->is_directory(gone) && !gone)) ++count;
   }
   return count;
 }

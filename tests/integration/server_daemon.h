@@ -46,7 +46,7 @@ class Daemon {
   /// Waits until the log has this text, behind what was there at the last call.
   bool WaitForLog(const std::string& text);
   /// Descriptors that hawserd has open, and its children.
-  size_t descriptors() const;
+  size_t descriptors() const { return Descriptors(/*but_folders=*/false); }
   std::vector<pid_t> children() const;
   /// Waits until both are as after the start.
   bool WaitUntilIdle();
@@ -57,6 +57,7 @@ class Daemon {
  private:
   Daemon() = default;
   bool WaitUntilReady();
+  size_t Descriptors(bool but_folders) const;
 
   std::string folder_;
   pid_t pid_ = -1;

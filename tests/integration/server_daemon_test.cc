@@ -7,8 +7,11 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <cstdlib>
 #include <filesystem>
 #include <fstream>
+#include <string>
+#include <vector>
 
 #include "tests/unit/server/fake_backend.h"
 
@@ -93,6 +96,51 @@ TEST_P(TransportTest, AWorkerThatIsKilledEndsItsGuestAndNobodyElse) {
   guest.reset();
   neighbour.reset();
   EXPECT_TRUE(daemon->WaitUntilIdle());
+}
+
+TEST(TemporaryFilesTest, NoneStayOfWorkersThatAreGone) {
+  char base[] = "/tmp/hawser-temporary-XXXXXX";
+  ASSERT_NE(::mkdtemp(base), nullptr);
+  const auto folders = [&] {
+    std::vector<std::string> found;
+    for (const auto& entry : std::filesystem::directory_iterator(base)) found.push_back(entry.path().string());
+    return found;
+  };
+  const auto wait_until = [](auto&& holds) {
+    for (int i = 0; i < 1000 && !holds(); ++i) ::usleep(10'000);
+    return holds();
+  };
+  Daemon::Options options;
+  options.environment = {std::string("TMPDIR=") + base};
+  {
+    auto daemon = Daemon::Start(options);
+    ASSERT_TRUE(daemon);
+    auto guest = Join(*daemon, Over(Transport::kUnix));
+    ASSERT_TRUE(guest);
+    ASSERT_TRUE(Answers(*guest));
+    const std::vector<std::string> one = folders();
+    ASSERT_EQ(one.size(), 1u);
+    std::ofstream(one[0] + "/file") << "text";
+    ::kill(daemon->children().at(0), SIGKILL);
+    EXPECT_TRUE(wait_until([&] { return folders().empty(); }));
+    auto next = Join(*daemon, Over(Transport::kUnix));
+    ASSERT_TRUE(next);
+    ASSERT_TRUE(Answers(*next));
+    EXPECT_EQ(folders().size(), 1u);
+    EXPECT_EQ(daemon->Stop(SIGKILL), 1000 + SIGKILL);
+    EXPECT_EQ(folders().size(), 1u) << "nobody is there who could remove it";
+    EXPECT_TRUE(next->DrainToEnd().empty());
+  }
+  auto daemon = Daemon::Start(options);
+  ASSERT_TRUE(daemon);
+  EXPECT_TRUE(wait_until([&] { return folders().empty(); }));
+  auto guest = Join(*daemon, Over(Transport::kUnix));
+  ASSERT_TRUE(guest);
+  ASSERT_TRUE(Answers(*guest));
+  EXPECT_EQ(folders().size(), 1u);
+  EXPECT_EQ(daemon->Stop(SIGTERM), 0);
+  EXPECT_TRUE(folders().empty());
+  std::filesystem::remove_all(base);
 }
 
 TEST_P(TransportTest, ACrashIsToldToTheGuestAndTheLog) {

@@ -102,8 +102,8 @@ TEST_F(ConfinementTest, ItsThreadsCanBeNamedAlsoAfterAChangeOfTheUser) {
 
 TEST_F(ConfinementTest, PlacesAreTheSessionsOwn) {
   const int result = InChild([&] {
-    for (const char* name : {"TMPDIR", "POCL_CACHE_DIR", "CUDA_CACHE_PATH", "HAWSER_OPENCL_SPLIT_HISTORY"})
-      ::unsetenv(name);
+    ::setenv("TMPDIR", (folder_ + "/temporary").c_str(), 1);
+    for (const char* name : {"POCL_CACHE_DIR", "CUDA_CACHE_PATH", "HAWSER_OPENCL_SPLIT_HISTORY"}) ::unsetenv(name);
     ::setenv("HOME", (folder_ + "/home").c_str(), 1);
     ::setenv("XDG_CACHE_HOME", (folder_ + "/drivers/mine").c_str(), 1);
     ::setenv("HAWSER_CUDA_SPLIT_HISTORY", (folder_ + "/speeds/mine").c_str(), 1);
@@ -117,11 +117,13 @@ TEST_F(ConfinementTest, PlacesAreTheSessionsOwn) {
       return std::find(places.folders.begin(), places.folders.end(), folder) != places.folders.end();
     };
     const std::string modules = folder_ + "/images/" + TenantFolderName("mine");
-    for (const std::string& folder : {folder_ + "/drivers/mine", modules, folder_ + "/speeds", std::string("/tmp"),
+    for (const std::string& folder : {folder_ + "/drivers/mine", modules, folder_ + "/speeds", folder_ + "/temporary",
                                       std::string("/more"), std::string("/and/more")}) {
       if (!has(folder)) return 1;
     }
     if (places.folders.size() != 7) return 2;  // And /dev/shm.
+    ::unsetenv("TMPDIR");
+    if (PlacesOf(settings).folders.size() != 6) return 5;  // Not everybody's instead.
     if (has(folder_ + "/images") || has(folder_ + "/home/.cache") || has("")) return 3;
     struct stat info {};
     if (::stat(modules.c_str(), &info) != 0 || (info.st_mode & 07777) != 0700) return 4;
