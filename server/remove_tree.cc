@@ -37,7 +37,7 @@ class Emptier {
       moved_ = false;
       error_ = 0;
       bool left = false;
-      const Status listed = ForEach(root_, [&](const char* name) {
+      Status listed = ForEach(root_, [&](const char* name) {
         if (Remove(root_, name)) return;
         left = true;
         EmptyInto(name);
