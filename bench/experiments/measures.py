@@ -6,6 +6,9 @@ import math
 import statistics
 
 
+NEIGHBOURS = 5
+
+
 def percentile(values, part):
     """The least value that is not below `part` (0 to 1) of all: nearest rank."""
     ordered = sorted(values)
@@ -41,6 +44,23 @@ def at_even_pace(launches, kinds, count):
         total.append(total[-1] + (edges[i + 1] - edges[i]) * (sums[i] / running[i] if running[i] else 1.0))
     steps = list(zip(edges, total))
     return {name: [at(steps, begin + length) - at(steps, begin) for begin, length in of[:count]] for name, of in launches.items()}
+
+
+def in_references(launches, samples):
+    """Runtimes in launches of a reference instead of ms: how many of them the processor could have done meanwhile, at the
+    speed that it had. `launches`: [(begin, length)] in ms; `samples`: [(time, what a launch of the reference needed of
+    the processor then)] in ms and in order, each taken as the mean of it and of NEIGHBOURS on each side, because what one
+    needed is sometimes counted as the next one's; before the first and behind the last it is as in these."""
+    needs = [needed for _, needed in samples]
+    samples = [(when, statistics.fmean(needs[max(0, i - NEIGHBOURS):i + NEIGHBOURS + 1])) for i, (when, _) in enumerate(samples)]
+    first, last = samples[0], samples[-1]
+    end = max([last[0]] + [begin + length for begin, length in launches])
+    around = [(min(0.0, first[0]) - 1, first[1]), *samples, (end + 1, last[1])]
+    steps, total = [(around[0][0], 0.0)], 0.0
+    for (t0, cost0), (t1, cost1) in zip(around, around[1:]):
+        total += (t1 - t0) * (1 / cost0 + 1 / cost1) / 2
+        steps.append((t1, total))
+    return [at(steps, begin + length) - at(steps, begin) for begin, length in launches]
 
 
 def worst_ratio(classes):
