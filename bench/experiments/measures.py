@@ -6,9 +6,6 @@ import math
 import statistics
 
 
-NEIGHBOURS = 5
-
-
 def percentile(values, part):
     """The least value that is not below `part` (0 to 1) of all: nearest rank."""
     ordered = sorted(values)
@@ -49,10 +46,10 @@ def at_even_pace(launches, kinds, count):
 def in_references(launches, samples):
     """Runtimes in launches of a reference instead of ms: how many of them the processor could have done meanwhile, at the
     speed that it had. `launches`: [(begin, length)] in ms; `samples`: [(time, what a launch of the reference needed of
-    the processor then)] in ms and in order, each taken as the mean of it and of NEIGHBOURS on each side, because what one
-    needed is sometimes counted as the next one's; before the first and behind the last it is as in these."""
-    needs = [needed for _, needed in samples]
-    samples = [(when, statistics.fmean(needs[max(0, i - NEIGHBOURS):i + NEIGHBOURS + 1])) for i, (when, _) in enumerate(samples)]
+    the processor then)] in ms and in order, at least half of their median, because what one needed may have been counted as
+    the next one's; before the first and behind the last it is as in these."""
+    least = statistics.median(needed for _, needed in samples) / 2
+    samples = [(when, max(needed, least)) for when, needed in samples]
     first, last = samples[0], samples[-1]
     end = max([last[0]] + [begin + length for begin, length in launches])
     around = [(min(0.0, first[0]) - 1, first[1]), *samples, (end + 1, last[1])]

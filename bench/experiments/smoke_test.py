@@ -53,7 +53,7 @@ class SmokeTest(unittest.TestCase):
     def test_a_reference_runs_beside_them(self):
         if not stage.other_processors():
             self.skipTest("the device cannot have a processor of its own here")
-        result = self.stage.run("fair", [stage.Tenant("one", {"work": "madd", "size": 40, "repeat": 5, "think_us": 60000})],
+        result = self.stage.run("fair", [stage.Tenant("one", {"work": "madd", "size": 40, "repeat": 5, "think_us": 400000})],
                                 reference={"work": "matmul", "size": 16, "rounds": 1})
         self.assertEqual(list(result.programs), ["one"])
         self.assertGreaterEqual(len(result.reference), 2)

@@ -32,8 +32,9 @@ DEVICE_PROCESSOR = 0
 APART = {"pocl": {"POCL_AFFINITY": "1"}, "soft": {"HAWSER_SOFT_PROCESSORS": str(DEVICE_PROCESSOR)}}
 
 
-# A reference launches so often.
-REFERENCE_PERIOD_MS = 50
+# A reference launches so often: the machine keeps one speed for a second and more, and whose part it delays is charged for
+# that. Twenty times a second, it alone made runtimes under `fair` vary by 5 %.
+REFERENCE_PERIOD_MS = 500
 
 
 def other_processors():
