@@ -7,6 +7,8 @@
 #include <cstdio>
 #include <nlohmann/json.hpp>
 
+#include "tools/admin/kernel_name.h"
+
 namespace hawser::tools {
 
 using Json = nlohmann::ordered_json;
@@ -113,13 +115,16 @@ void ChromeTrace::WriteSpan(uint64_t session, uint32_t track, const std::string&
                         {"args", {{"sort_index", track}}}}));
   }
   const double begin = Microseconds(begin_ns);
-  WriteLine(Text(Json{{"ph", "X"},
-                      {"cat", kind},
-                      {"name", name.empty() ? kind : name},
-                      {"pid", session},
-                      {"tid", track},
-                      {"ts", begin},
-                      {"dur", std::max(Microseconds(end_ns) - begin, 0.0)}}));
+  const std::string shown = track >= kFirstQueue ? KernelName(name) : name;
+  Json span{{"ph", "X"},
+            {"cat", kind},
+            {"name", shown.empty() ? kind : shown},
+            {"pid", session},
+            {"tid", track},
+            {"ts", begin},
+            {"dur", std::max(Microseconds(end_ns) - begin, 0.0)}};
+  if (shown != name) span["args"] = {{"symbol", name}};
+  WriteLine(Text(span));
 }
 
 void ChromeTrace::Add(const pb::TraceBatch& batch) {

@@ -46,6 +46,7 @@ class ChromeTrace {
     std::string name;
   };
   void Write(const pb::TraceEvent& event);
+  /// A kernel's `name` is shown as its programmer wrote it (kernel_name.h), and the one that it has is told beside.
   void WriteSpan(uint64_t session, uint32_t track, const std::string& name, const char* kind, uint64_t begin_ns,
                  uint64_t end_ns, const std::string& device = {});
   uint32_t TrackOf(const pb::TraceEvent& event);

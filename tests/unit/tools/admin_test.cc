@@ -303,7 +303,7 @@ class ChromeTraceTest : public ::testing::Test {
 TEST_F(ChromeTraceTest, EventsBecomeSpans) {
   pb::TraceBatch batch;
   Add(&batch, pb::TRACE_KIND_SESSION_BEGIN, 3, 1'000'000, 0, "prog \"x\"");
-  Add(&batch, pb::TRACE_KIND_KERNEL, 3, 1'002'000, 1'005'500, "saxpy", 2);
+  Add(&batch, pb::TRACE_KIND_KERNEL, 3, 1'002'000, 1'005'500, "_Z5saxpyfPKfPf", 2);
   Add(&batch, pb::TRACE_KIND_COMMAND, 3, 1'003'000, 1'003'000, "Finish");
   Add(&batch, pb::TRACE_KIND_SESSION_END, 3, 1'010'000, 0, "prog");
   Add(&batch, pb::TRACE_KIND_SESSION_BEGIN, 4, 1'011'000, 0, "other");
@@ -328,6 +328,8 @@ TEST_F(ChromeTraceTest, EventsBecomeSpans) {
   EXPECT_EQ(find("saxpy")["ts"], 2.0);
   EXPECT_EQ(find("saxpy")["dur"], 3.5);
   EXPECT_EQ(find("saxpy")["pid"], 3);
+  EXPECT_EQ(find("saxpy")["args"]["symbol"], "_Z5saxpyfPKfPf");
+  EXPECT_FALSE(find("Finish").contains("args"));
   EXPECT_NE(find("saxpy")["tid"], find("Finish")["tid"]);
   EXPECT_EQ(find("prog \"x\"")["dur"], 10.0);
   EXPECT_EQ(find("other")["dur"], 9.0) << "until the end of the trace";
