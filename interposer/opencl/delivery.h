@@ -23,6 +23,10 @@ void OnReleased(wire::Id object);
 /// (events.cc; Registry::LiveEvents() lists them).
 void OnEventsLost();
 
+/// The session ended: nobody will say Released any more of what the program let go of before, and nothing uses it.
+/// Destructor callbacks run (mem.cc).
+void OnMemsLost();
+
 /// Waits until the data of every read that was enqueued to this queue so far has landed in the application's memory
 /// (transfers.cc). clFinish calls it after the server's answer, which does not cover bulk data. CL_SUCCESS or
 /// Session::lost_code(). Cheap when there is none.

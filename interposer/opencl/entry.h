@@ -98,8 +98,11 @@ cl_int ReleaseObject<cl_device_id>(cl_device_id device);
 template <>
 cl_int ReleaseObject<cl_command_queue>(cl_command_queue queue);
 
-/// Tells the server that an object is gone and frees its id (with `notify` the id is freed by Released).
-void SendRelease(Object& object, bool notify = false);
+/// Tells the server that an object is gone and frees its id.
+void SendRelease(const Object& object);
+
+/// The same by its id; with `notify` the server answers with Released, which frees the id.
+void SendRelease(guest::Session* session, wire::Id id, bool notify);
 
 /// Logs once per call why it cannot work remotely.
 void RefuseOnce(const char* call, const char* reason);

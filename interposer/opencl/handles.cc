@@ -21,13 +21,15 @@ const cl_icd_dispatch* Dispatch() {
   return table;
 }
 
-void SendRelease(Object& object, bool notify) {
+void SendRelease(const Object& object) { SendRelease(object.session, object.id, false); }
+
+void SendRelease(guest::Session* session, wire::Id id, bool notify) {
   opencl::Release message;
-  message.object = object.id;
+  message.object = id;
   message.notify = notify ? 1 : 0;
-  const int32_t sent = object.session->Send(opencl::Opcode::kReleaseObject, message);
+  const int32_t sent = session->Send(opencl::Opcode::kReleaseObject, message);
   // With `notify` the id stays taken until the server says Released, which a lost session never says.
-  if (!notify || sent != CL_SUCCESS) object.session->FreeId(object.id);
+  if (!notify || sent != CL_SUCCESS) session->FreeId(id);
 }
 
 void RefuseOnce(const char* call, const char* reason) {

@@ -92,11 +92,10 @@ void Destroy(cl_mem mem) {
       departures.by_id[id.raw()] = {session, mem->owns_heap ? mem->heap_offset : guest::Session::kNoHeap, mem->size,
                                     calls ? mem : nullptr};
     }
+    // From here on the answer may free `mem`.
     if (calls) session->AddListener();
-    SendRelease(*mem, true);
-    if (session->lost()) {
-      OnReleased(id);  // Nobody else will say so.
-    }
+    SendRelease(session, id, true);
+    if (session->lost()) OnReleased(id);  // OnMemsLost() may have been before it was noted.
   } else {
     SendRelease(*mem);
   }
@@ -118,6 +117,18 @@ void OnReleased(wire::Id object) {
   if (leaving.heap_offset != guest::Session::kNoHeap) leaving.session->HeapFree(leaving.heap_offset, leaving.heap_size);
   if (leaving.mem != nullptr) RunAndFree(leaving.session, leaving.mem);
   if (!leaving.session->lost()) leaving.session->FreeId(object);
+}
+
+void OnMemsLost() {
+  std::vector<wire::Id> orphans;
+  {
+    Departures& departures = Departures::Get();
+    std::lock_guard lock(departures.mutex);
+    for (const auto& [raw, leaving] : departures.by_id) {
+      if (leaving.session->lost()) orphans.push_back(wire::Id(raw));
+    }
+  }
+  for (const wire::Id id : orphans) OnReleased(id);
 }
 
 cl_int CheckMemProperties(const cl_mem_properties* properties) {

@@ -58,6 +58,7 @@ class NoticeReceiver final : public guest::NoticeSink, public opencl::NoticeHand
     Log(LogLevel::kError, "the connection to the server ended: %s; every further call returns CL_DEVICE_NOT_AVAILABLE",
         reason.c_str());
     OnEventsLost();
+    OnMemsLost();
   }
 
   // opencl::NoticeHandler

@@ -2,6 +2,7 @@
 // Memory that host and device share: managed allocations, managed variables of modules, registered and pinned memory
 // that kernels use. What may be said of them is the same over every transport.
 #include <algorithm>
+#include <atomic>
 #include <cstring>
 #include <thread>
 #include <vector>
@@ -113,9 +114,10 @@ TEST_F(CudaMirror, EveryKindOfWaitShowsWhatTheDeviceWrote) {
   EXPECT_EQ(host[kCount - 1], 211u);
   host[kCount - 1] *= 10;
   HAWSER_CU(LaunchAdd(add, memory, kCount, 1, stream));
-  uint32_t seen = 0;
+  // The order of the function and of what waited for it goes over the server, where ThreadSanitizer does not see it.
+  std::atomic<uint32_t> seen = 0;
   HAWSER_CU(cuLaunchHostFunc(
-      stream, [](void* data) { *static_cast<uint32_t*>(data) = 1; }, &seen));
+      stream, [](void* data) { *static_cast<std::atomic<uint32_t>*>(data) = 1; }, &seen));
   HAWSER_CU(cuStreamSynchronize(stream));
   EXPECT_EQ(host[kCount - 1], 2111u);
   EXPECT_EQ(seen, 1u);

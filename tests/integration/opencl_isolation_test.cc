@@ -5,6 +5,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <chrono>
 #include <thread>
 
@@ -43,6 +44,54 @@ int Culprit() {
   cl_int value = 0;
   if (clEnqueueReadBuffer(cl.queue, buffer, CL_TRUE, 0, 4, &value, 0, nullptr, nullptr) == CL_SUCCESS) return 8;
   return 0;
+}
+
+/// Releases a buffer that the wild kernel still holds: its destructor callbacks, behind which programs reuse memory,
+/// run although nobody can say any more that the buffer is gone.
+int Bereaved() {
+  ClSetup cl(0, kSource);
+  if (!cl.ok()) return 1;
+  cl_kernel kernel = cl.Kernel("wild");
+  cl_mem buffer = cl.Buffer(64);
+  static std::atomic<int> calls = 0;
+  static std::atomic<int> last = 0;
+  for (int* which : {new int(1), new int(2)}) {
+    if (clSetMemObjectDestructorCallback(
+            buffer,
+            [](cl_mem, void* data) {
+              last = *static_cast<int*>(data);
+              ++calls;
+            },
+            which) != CL_SUCCESS) {
+      return 2;
+    }
+  }
+  const cl_long where = -(1ll << 45);
+  clSetKernelArg(kernel, 0, sizeof(buffer), &buffer);
+  clSetKernelArg(kernel, 1, sizeof(where), &where);
+  cl_int error = CL_SUCCESS;
+  cl_event gate = clCreateUserEvent(cl.context, &error);
+  if (error != CL_SUCCESS) return 3;
+  const size_t one = 1;
+  if (clEnqueueNDRangeKernel(cl.queue, kernel, 1, nullptr, &one, nullptr, 1, &gate, nullptr) != CL_SUCCESS) return 4;
+  if (clFlush(cl.queue) != CL_SUCCESS || clReleaseMemObject(buffer) != CL_SUCCESS) return 5;
+  if (calls != 0) return 6;
+  if (clSetUserEventStatus(gate, CL_COMPLETE) != CL_SUCCESS) return 7;
+  if (clFinish(cl.queue) == CL_SUCCESS) return 8;
+  while (calls < 2) std::this_thread::sleep_for(std::chrono::milliseconds(1));  // alarm() ends it.
+  return last == 1 ? 0 : 9;                                                     // The last registered runs first.
+}
+
+TEST(IsolationTest, DestructorCallbacksRunWhenTheSessionIsLost) {
+  const pid_t child = fork();
+  if (child == 0) {
+    alarm(60);
+    _exit(Bereaved());
+  }
+  int status = 0;
+  ASSERT_EQ(waitpid(child, &status, 0), child);
+  EXPECT_TRUE(WIFEXITED(status)) << status;
+  EXPECT_EQ(WEXITSTATUS(status), 0) << "see Bereaved() for the step";
 }
 
 TEST(IsolationTest, WildKernelEndsOnlyItsOwnSession) {
