@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "interposer/cuda/host_functions.h"
 
+#include <map>
 #include <utility>
 
 #include "interposer/core/log.h"
@@ -14,17 +15,30 @@ HostFunctions& HostFunctions::Get() {
   return *functions;
 }
 
-uint64_t HostFunctions::Add(std::function<void(CUresult)> function, Landings before, bool often) {
+uint64_t HostFunctions::Add(std::function<void(CUresult)> function, Landings before, Calls calls) {
+  guest::Session* session = Client::Get().session();
   uint64_t name;
   {
     std::lock_guard lock(mutex_);
     name = next_++;
-    entries_[name] = std::make_shared<Entry>(Entry{std::move(function), std::move(before), often});
-    if (!often) pending_.fetch_add(1, std::memory_order_relaxed);
+    entries_[name] = std::make_shared<Entry>(Entry{std::move(function), std::move(before), calls, session});
+    if (calls != Calls::kOften) pending_.fetch_add(1, std::memory_order_relaxed);
   }
   // Somebody must hear the server although no thread of the application waits.
-  Client::Get().session()->AddListener();
+  session->AddListener();
   return name;
+}
+
+void HostFunctions::Sent(uint64_t callback) {
+  std::lock_guard lock(mutex_);
+  const auto found = entries_.find(callback);
+  if (found == entries_.end()) return;  // It has run already.
+  found->second->sent = true;
+  // Abandon() may have been before, and left it to us.
+  if (!found->second->session->lost() || found->second->asked) return;
+  Tell(found->second);
+  pending_.fetch_sub(1, std::memory_order_relaxed);
+  entries_.erase(found);
 }
 
 void HostFunctions::Forget(uint64_t callback) {
@@ -33,7 +47,7 @@ void HostFunctions::Forget(uint64_t callback) {
     std::lock_guard lock(mutex_);
     const auto entry = entries_.find(callback);
     known = entry != entries_.end();
-    if (known && !entry->second->often) pending_.fetch_sub(1, std::memory_order_relaxed);
+    if (known && entry->second->calls != Calls::kOften) pending_.fetch_sub(1, std::memory_order_relaxed);
     if (known) entries_.erase(entry);
   }
   if (known) Client::Get().session()->RemoveListener();
@@ -43,7 +57,10 @@ void HostFunctions::Run(const cuda::RunHostFunction& notice) {
   std::shared_ptr<Entry> entry;
   {
     std::lock_guard lock(mutex_);
-    if (const auto found = entries_.find(notice.callback); found != entries_.end()) entry = found->second;
+    if (const auto found = entries_.find(notice.callback); found != entries_.end()) {
+      entry = found->second;
+      entry->asked = true;
+    }
   }
   guest::Session* session = Client::Get().session();
   cuda::HostFunctionDone done;
@@ -63,14 +80,29 @@ void HostFunctions::Run(const cuda::RunHostFunction& notice) {
     entry->function(status);
     session->Send(done);
     session->Flush();
-    if (!entry->often) Forget(done.callback);
+    if (entry->calls != Calls::kOften) Forget(done.callback);
   });
 }
 
 void HostFunctions::Abandon() {
   std::lock_guard lock(mutex_);
-  entries_.clear();
-  pending_.store(0, std::memory_order_relaxed);
+  std::map<uint64_t, std::shared_ptr<Entry>> told;  // In the order in which they were enqueued.
+  for (auto entry = entries_.begin(); entry != entries_.end();) {
+    const auto& [name, what] = *entry;
+    // What is being sent just now returns an error to its caller, or becomes Sent().
+    if (what->calls == Calls::kAlways && !what->sent) {
+      ++entry;
+      continue;
+    }
+    if (what->calls == Calls::kAlways && !what->asked) told[name] = what;
+    if (what->calls != Calls::kOften) pending_.fetch_sub(1, std::memory_order_relaxed);
+    entry = entries_.erase(entry);
+  }
+  for (const auto& [name, entry] : told) Tell(entry);
+}
+
+void HostFunctions::Tell(const std::shared_ptr<Entry>& entry) {
+  entry->session->PostCallback([entry] { entry->function(Client::Get().Lost()); });
 }
 
 }  // namespace hawser::cu

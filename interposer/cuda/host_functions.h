@@ -13,6 +13,7 @@
 #include <mutex>
 #include <unordered_map>
 
+#include "interposer/core/session.h"
 #include "interposer/cuda/driver_api.h"
 #include "interposer/cuda/landing.h"
 #include "proto/cuda/messages.h"
@@ -23,24 +24,36 @@ class HostFunctions {
  public:
   static HostFunctions& Get();
 
-  /// `function(status)` may run once, or (`often`: a graph's node) any number of times until Forget(). `before`: what
-  /// must have landed first. Returns its name.
-  uint64_t Add(std::function<void(CUresult)> function, Landings before, bool often);
+  enum class Calls {
+    kOnce,    ///< At most once: not behind an error.
+    kAlways,  ///< Once, with the error if there is one, be it the session's end (cuStreamAddCallback).
+    kOften,   ///< Any number of times until Forget(): a graph's node.
+  };
+
+  /// `before`: what must have landed before `function(status)` runs. Returns its name.
+  uint64_t Add(std::function<void(CUresult)> function, Landings before, Calls calls);
+  /// The server will be told of it; until then it is the caller's to say that it does not run (Forget()).
+  void Sent(uint64_t callback);
   void Forget(uint64_t callback);
   /// Some function that runs once has not: its stream stands still, perhaps for long.
   bool pending() const { return pending_.load(std::memory_order_relaxed) != 0; }
 
   /// The server asks for it. Within delivery.
   void Run(const cuda::RunHostFunction& notice);
-  /// The session is over: nothing runs any more.
+  /// The session is over: whoever is always called is told of it, nothing else runs any more. Within delivery.
   void Abandon();
 
  private:
   struct Entry {
     std::function<void(CUresult)> function;
     Landings before;
-    bool often;
+    Calls calls;
+    guest::Session* session;
+    bool sent = false;   // The application knows it to be under way.
+    bool asked = false;  // The server's wish to run it is on its way to the callback thread.
   };
+
+  static void Tell(const std::shared_ptr<Entry>& entry);
 
   std::atomic<uint32_t> pending_{0};
   std::mutex mutex_;

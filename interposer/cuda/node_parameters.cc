@@ -142,7 +142,7 @@ CUresult HostNode(const CUDA_HOST_NODE_PARAMS& from, NodeMessage* to) {
   to->parameters.kind = CU_GRAPH_NODE_TYPE_HOST;
   to->sure = true;
   to->parameters.callback = HostFunctions::Get().Add(
-      [function = from.fn, data = from.userData](CUresult) { function(data); }, {}, /*often=*/true);
+      [function = from.fn, data = from.userData](CUresult) { function(data); }, {}, HostFunctions::Calls::kOften);
   return CUDA_SUCCESS;
 }
 

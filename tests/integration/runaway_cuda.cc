@@ -2,13 +2,15 @@
 // runaway_cuda endless|behind|short|queue|beside [DEVICE]: a kernel that never ends, one that gets to the device when a
 // function before it ends, which takes half a second, one that ends, or many that take seconds together, all launched
 // before the first has ended. "beside" is one that ends, on the second device, beside one on the first that never does.
-// All others are on the first device, or on the one with this index. Says "launched", then how it ended.
+// All others are on the first device, or on the one with this index. Says "launched", then how it ended, and what a
+// callback behind the kernels was told.
 #include <cuda.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include <chrono>
+#include <future>
 #include <thread>
 
 namespace {
@@ -107,10 +109,21 @@ int main(int argc, char** argv) {
         nullptr, [](void*) { std::this_thread::sleep_for(std::chrono::milliseconds(500)); }, nullptr);
   }
   for (; result == CUDA_SUCCESS && launches > 0; --launches) result = launch();
+  std::promise<CUresult> told;
+  if (result == CUDA_SUCCESS) {
+    result = cuStreamAddCallback(
+        nullptr,
+        [](CUstream, CUresult status, void* data) { static_cast<std::promise<CUresult>*>(data)->set_value(status); },
+        &told, 0);
+  }
   printf("launched: %s\n", Name(result));
   fflush(stdout);
   result = cuCtxSynchronize();
   printf("ended: %s\n", Name(result));
+  // Callbacks are told of errors, also of those that leave nobody to ask for them.
+  std::future<CUresult> status = told.get_future();
+  const bool called = status.wait_for(std::chrono::seconds(60)) == std::future_status::ready;
+  printf("callback: %s\n", called ? Name(status.get()) : "not called");
   if (result != CUDA_SUCCESS) return printf("then: %s\n", Name(cuMemFree(memory))), 2;
   static unsigned results[kItems];
   result = cuMemcpyDtoH(results, memory, sizeof(results));

@@ -54,6 +54,8 @@ def main():
             print(launched + out + err)
             check(wild.returncode == 2 and ENDED[api] in out, "the guest of the endless kernel was not told")
             check("longer than the limit" in err, "the guest was not told why")
+            if api == "cuda":
+                check("callback: CUDA_ERROR_LAUNCH_TIMEOUT\n" in out, "a callback behind the endless kernel was not told:\n" + out)
             # Everybody may come again.
             for name in TOKENS:
                 again = short(name)
