@@ -139,7 +139,7 @@ class Reader {
     Take('L');
     const bool truth = Is('b');
     const bool plain = !rest_.empty() && !BuiltinType(rest_.front()).empty();
-    const std::string type = Type();
+    std::string type = Type();
     if (lost_) return type;
     std::string value;
     if (Take('n')) value = "-";
