@@ -2,7 +2,7 @@
 // Functions of the application that run in stream order: the server asks for one, its stream waits, the function runs
 // on the session's callback thread, the server hears that it is done.
 //
-// Threading: thread-safe; one lock, not held while a function runs.
+// Threading: thread-safe; one lock, not held while a function runs. It is taken before the callback thread's.
 #ifndef HAWSER_INTERPOSER_CUDA_HOST_FUNCTIONS_H_
 #define HAWSER_INTERPOSER_CUDA_HOST_FUNCTIONS_H_
 
