@@ -73,11 +73,6 @@ bool IsHost(const std::optional<PointerRange>& range) { return !range || range->
 
 }  // namespace
 
-bool IsPinned(const void* pointer) {
-  const auto range = Client::Get().pointers().Find(reinterpret_cast<uintptr_t>(pointer));
-  return range && range->is_host();
-}
-
 CUresult CopyToDevice(StreamCommand& command, CUdeviceptr to, const void* from, size_t size, CopyMode mode) {
   if (size == 0) return CUDA_SUCCESS;
   if (from == nullptr || to == 0) return CUDA_ERROR_INVALID_VALUE;
@@ -98,6 +93,14 @@ CUresult CopyToDevice(StreamCommand& command, CUdeviceptr to, const void* from, 
   }
   const HostRegion region = HostRegion::Linear(const_cast<void*>(from), size);
   if (command.capturing()) return CaptureWrite(command, to, region);
+  cuda::Write message;
+  message.address = to;
+  message.size = size;
+  if (mode == CopyMode::kSynchronous) {
+    if (const CUresult error = AwaitChanges(command.stream(), region); error != CUDA_SUCCESS) return error;
+  } else if (IsStillChanged(command.stream(), region)) {
+    return SendWrite(command, message, region);
+  }
   // What a program calls asynchronous never waits for the device.
   const bool may_wait = mode == CopyMode::kSynchronous && size > command.session()->inline_limit();
   const auto wait_to_write = may_wait ? HeapMemory::Wait::kYes : HeapMemory::Wait::kNo;
@@ -105,9 +108,6 @@ CUresult CopyToDevice(StreamCommand& command, CUdeviceptr to, const void* from, 
   if (GoesBySlots(command, size)) {
     return HeapStaging::Get().Write(command, to, region.base, size);
   }
-  cuda::Write message;
-  message.address = to;
-  message.size = size;
   return SendWrite(command, message, region);
 }
 

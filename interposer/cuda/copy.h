@@ -48,8 +48,6 @@ CUresult CopyUnified(StreamCommand& command, CUdeviceptr to, CUdeviceptr from, s
 
 /// Not the device's, nor managed.
 bool IsHostMemory(CUdeviceptr address);
-/// True for memory that the application pinned or that this library did: an asynchronous read into it does not wait.
-bool IsPinned(const void* pointer);
 
 }  // namespace hawser::cu
 

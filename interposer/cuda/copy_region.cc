@@ -149,6 +149,9 @@ CUresult CopyRegion(StreamCommand& command, const CUDA_MEMCPY3D& copy, CopyMode 
     message.destination = to.wire;
     Size(copy, &message);
     message.size = from.memory.bytes();
+    if (mode == CopyMode::kSynchronous) {
+      if (const CUresult error = AwaitChanges(command.stream(), from.memory); error != CUDA_SUCCESS) return error;
+    }
     return SendWrite(command, message, from.memory);
   }
   if (to.host && (!to.in_heap || small)) {

@@ -22,6 +22,8 @@ struct HostRegion {
   }
 
   uint64_t bytes() const { return width * height * depth; }
+  /// From its first byte to behind its last one.
+  uint64_t extent() const { return bytes() == 0 ? 0 : (depth - 1) * slice + (height - 1) * pitch + width; }
   bool contiguous() const { return (height == 1 || pitch == width) && (depth == 1 || slice == width * height); }
   /// Bytes [offset, offset + size) of the packed form, copied out of or into the region.
   void Gather(uint64_t offset, uint64_t size, std::byte* to) const;

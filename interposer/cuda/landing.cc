@@ -13,6 +13,14 @@ bool HasLanded(const std::shared_ptr<Landing>& landing) { return landing->landed
 
 bool AllLanded(const Landings& landings) { return std::all_of(landings.begin(), landings.end(), &HasLanded); }
 
+bool Overlaps(const Landings& landings, const HostRegion& region) {
+  if (landings.empty()) return false;
+  const Landing own(region);
+  return std::any_of(landings.begin(), landings.end(), [&own](const std::shared_ptr<Landing>& landing) {
+    return landing->begin < own.end && own.begin < landing->end;
+  });
+}
+
 void LandingList::Prune() {
   landings_.erase(std::remove_if(landings_.begin(), landings_.end(), &HasLanded), landings_.end());
   empty_.store(landings_.empty(), std::memory_order_release);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Data of asynchronous reads arrives on the bulk channel in its own time, while completions are told on the command
 // channel. A completion is shown only once the data that comes before it has landed; so each stream and each event
-// knows the reads that come before it.
+// knows the reads that come before it. Also whose data is still to be taken from the program's memory (late_write.h).
 //
 // Threading: Landing's flag is set by whoever receives bulk data. A LandingList has a lock of its own, a leaf.
 #ifndef HAWSER_INTERPOSER_CUDA_LANDING_H_
@@ -13,15 +13,24 @@
 #include <mutex>
 #include <vector>
 
+#include "interposer/cuda/host_region.h"
+
 namespace hawser::cu {
 
-/// One read whose data nobody waits for.
+/// One read whose data nobody waits for, or one write whose data has not been taken: in which memory, from its first
+/// byte to its last.
 struct Landing {
+  explicit Landing(const HostRegion& region)
+      : begin(reinterpret_cast<uintptr_t>(region.base)), end(begin + region.extent()) {}
+
+  const uintptr_t begin, end;
   std::atomic<bool> landed{false};
 };
 using Landings = std::vector<std::shared_ptr<Landing>>;
 
 bool AllLanded(const Landings& landings);
+/// Whether one of them is about memory that is the region's, or lies between its rows.
+bool Overlaps(const Landings& landings, const HostRegion& region);
 
 /// The reads that what comes next in a stream comes after.
 class LandingList {

@@ -101,10 +101,12 @@ CUresult CUDAAPI cuStreamAttachMemAsync(CUstream handle, CUdeviceptr address, si
   if (flags != CU_MEM_ATTACH_GLOBAL && flags != CU_MEM_ATTACH_HOST && flags != CU_MEM_ATTACH_SINGLE) {
     return CUDA_ERROR_INVALID_VALUE;
   }
-  // Nobody's access is ever restricted, so there is nothing to widen or to narrow.
+  // Nobody's access is ever restricted; what is mirrored is looked at when it may have been written.
   const auto range = Client::Get().pointers().Find(address);
   const bool fits = range && range->is_managed() && size <= range->begin + range->size - address;
-  return fits ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+  if (!fits) return CUDA_ERROR_INVALID_VALUE;
+  Mirrors::Get().Attach(address, flags == CU_MEM_ATTACH_SINGLE ? command.stream() : nullptr);
+  return CUDA_SUCCESS;
 }
 
 CUresult CUDAAPI cuStreamSetAttribute(CUstream handle, CUstreamAttrID attribute, const CUstreamAttrValue* value) {

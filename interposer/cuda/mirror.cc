@@ -103,6 +103,8 @@ struct Mirrors::Mirror {
   Pages both;          ///< What host and device last had.
   bool fresh = false;  ///< The device has nothing of it yet.
   bool managed = false;
+  bool unseen = false;                 ///< The host may have written when kernels ran already.
+  CUstream_st* attached_to = nullptr;  ///< Null: to none, or to all.
 };
 
 Mirrors& Mirrors::Get() {
@@ -166,6 +168,17 @@ void Mirrors::ForgetContext(CUctx_st* context) {
   any_.store(!mirrors_.empty(), std::memory_order_release);
 }
 
+void Mirrors::Attach(uint64_t address, CUstream_st* stream) {
+  if (!any()) return;
+  std::lock_guard lock(mutex_);
+  auto at = mirrors_.upper_bound(address);
+  if (at == mirrors_.begin()) return;
+  Mirror& mirror = *(--at)->second;
+  if (!mirror.managed || address - mirror.range.host >= mirror.range.size) return;
+  mirror.attached_to = stream;
+  mirror.unseen = true;
+}
+
 uint64_t Mirrors::DeviceAddress(const void* host, uint64_t size) {
   if (!any()) return 0;
   std::lock_guard lock(mutex_);
@@ -216,13 +229,16 @@ void Mirrors::NoteCommand(CUstream_st* stream) {
 CUresult Mirrors::Push(CUstream_st* stream, bool kernels) {
   std::lock_guard lock(mutex_);
   if (stream->capturing.load(std::memory_order_relaxed)) return CUDA_SUCCESS;  // When the graph is launched.
-  // While kernels run, the host may not touch managed memory: there is nothing new in it. While data is copied it may.
+  // While kernels run, the host may not touch managed memory: there is nothing new in it. While data is copied it may,
+  // and what is attached to one stream it may touch while kernels run in others.
   const bool look_at_all = host_may_write_;
   if (kernels) host_may_write_ = false;
   CUresult error = CUDA_SUCCESS;
   std::vector<CUstream_st*> used;
   for (const auto& [host, mirror] : mirrors_) {
-    if (mirror->managed && !look_at_all) continue;
+    const bool own_kernels = mirror->attached_to == stream && mirror->attached_to != nullptr;
+    if (mirror->managed && !look_at_all && !own_kernels && !mirror->unseen) continue;
+    mirror->unseen = false;
     CUctx_st* context = mirror->range.context;
     if (context->fault.load(std::memory_order_relaxed) != 0) continue;
     CUstream_st* own = nullptr;

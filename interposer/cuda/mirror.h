@@ -46,6 +46,9 @@ class Mirrors {
   CUresult AddHost(const MirrorRange& range);
   /// Ends the mirror that begins there. True, and *removed, when there was one.
   bool Remove(uint64_t host, MirrorRange* removed);
+  /// Managed memory that only the stream's kernels use from now on, or (null) none or all: cuStreamAttachMemAsync. The
+  /// host may write it while other kernels run.
+  void Attach(uint64_t address, CUstream_st* stream);
   /// The context and its memory have ended.
   void ForgetContext(CUctx_st* context);
   /// What the device calls [host, host + size); 0: not (wholly) mirrored.

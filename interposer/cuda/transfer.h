@@ -2,7 +2,7 @@
 // Data between the application's memory and the server: how the reads and writes of every kind are carried out.
 //
 // A write's data is staged when the call returns: in the command itself up to the session's inline limit, else on the
-// bulk channel. A read waits for its data, or leaves a Landing in its stream.
+// bulk channel (but see late_write.h). A read waits for its data, or leaves a Landing in its stream.
 #ifndef HAWSER_INTERPOSER_CUDA_TRANSFER_H_
 #define HAWSER_INTERPOSER_CUDA_TRANSFER_H_
 
@@ -12,6 +12,7 @@
 
 #include "interposer/cuda/entry.h"
 #include "interposer/cuda/host_region.h"
+#include "interposer/cuda/late_write.h"
 
 namespace hawser::cu {
 
@@ -60,7 +61,7 @@ CUresult SendRead(StreamCommand& command, Message& message, const HostRegion& re
   guest::Session* session = command.session();
   std::shared_ptr<Landing> landing;
   if (!wait) {
-    landing = std::make_shared<Landing>();
+    landing = std::make_shared<Landing>(region);
     command.stream()->landings.Add(landing);
   }
   auto* read = new RemoteRead(session, region, landing, command.context());
@@ -78,10 +79,16 @@ CUresult SendRead(StreamCommand& command, Message& message, const HostRegion& re
   return ConcludeRead(session, read, FromWire(sent), message.transfer, wait);
 }
 
-/// Writes `region` by `message`. The data is taken when this returns.
+/// Writes `region` by `message`. The data is taken when this returns, unless what comes before in the stream is still
+/// to change it (late_write.h).
 template <typename Message>
 CUresult SendWrite(StreamCommand& command, Message& message, const HostRegion& region) {
   guest::Session* session = command.session();
+  if (IsStillChanged(command.stream(), region)) [[unlikely]] {
+    message.transfer = session->NewTransfer();
+    const CUresult error = TakeLater(command, message.transfer, region);
+    return error != CUDA_SUCCESS ? error : command.Send(message);
+  }
   if (region.bytes() <= session->inline_limit()) {
     std::vector<std::byte> packed;
     if (region.contiguous()) {

@@ -126,6 +126,40 @@ TEST_F(CudaMirror, EveryKindOfWaitShowsWhatTheDeviceWrote) {
   HAWSER_CU(cuStreamDestroy(stream));
 }
 
+TEST_F(CudaMirror, TheHostWritesWhatKernelsOfOtherStreamsDoNotUse) {
+  const CUfunction add = Function("add");
+  CUstream one = nullptr, other = nullptr;
+  HAWSER_CU(cuStreamCreate(&one, CU_STREAM_NON_BLOCKING));
+  HAWSER_CU(cuStreamCreate(&other, CU_STREAM_NON_BLOCKING));
+  CUdeviceptr busy = 0, memory = 0, hosts = 0;
+  HAWSER_CU(cuMemAlloc(&busy, 4));
+  HAWSER_CU(cuMemAllocManaged(&memory, kCount * 4, CU_MEM_ATTACH_GLOBAL));
+  HAWSER_CU(cuMemAllocManaged(&hosts, kCount * 4, CU_MEM_ATTACH_HOST));
+  HAWSER_CU(cuStreamAttachMemAsync(one, memory, 0, CU_MEM_ATTACH_SINGLE));
+  HAWSER_CU(cuStreamSynchronize(one));
+  auto* host = reinterpret_cast<uint32_t*>(memory);
+  for (uint32_t round = 0; round < 3; ++round) {
+    // Kernels are under way, as far as anybody knows.
+    HAWSER_CU(LaunchAdd(add, busy, 1, 1, other));
+    for (uint32_t i = 0; i < kCount; ++i) host[i] = i + round;
+    HAWSER_CU(LaunchAdd(add, memory, kCount, 5, one));
+    HAWSER_CU(cuStreamSynchronize(one));
+    for (uint32_t i = 0; i < kCount; ++i) ASSERT_EQ(host[i], i + round + 5) << i;
+  }
+  // It becomes a stream's after the host has written it.
+  host = reinterpret_cast<uint32_t*>(hosts);
+  HAWSER_CU(LaunchAdd(add, busy, 1, 1, other));
+  for (uint32_t i = 0; i < kCount; ++i) host[i] = i;
+  HAWSER_CU(cuStreamAttachMemAsync(one, hosts, 0, CU_MEM_ATTACH_SINGLE));
+  HAWSER_CU(LaunchAdd(add, hosts, kCount, 5, one));
+  HAWSER_CU(cuStreamSynchronize(one));
+  for (uint32_t i = 0; i < kCount; ++i) ASSERT_EQ(host[i], i + 5) << i;
+  HAWSER_CU(cuStreamSynchronize(other));
+  for (const CUdeviceptr each : {busy, memory, hosts}) HAWSER_CU(cuMemFree(each));
+  HAWSER_CU(cuStreamDestroy(one));
+  HAWSER_CU(cuStreamDestroy(other));
+}
+
 TEST_F(CudaMirror, CopiesAndFillsSeeManagedMemory) {
   const CUfunction add = Function("add");
   CUdeviceptr managed = 0, device = 0;

@@ -364,6 +364,33 @@ TEST_F(CudaPending, WhatEndsBehindAFunctionDelaysNobody) {
   Expect(a_, 2, one_);
 }
 
+TEST_F(CudaPending, ModulesThatEndBehindAFunctionMakeRoomForOthers) {
+  CUmodule module = nullptr, another = nullptr;
+  CUfunction function = nullptr;
+  HAWSER_CU(cuModuleLoadData(&module, Kernels()));
+  HAWSER_CU(cuModuleGetFunction(&function, module, "add"));
+  Add(a_, 1, one_);
+  Hold(one_);
+  Add(a_, 1, one_);
+  HAWSER_CU(LaunchAdd(function, a_, 1, 1, one_));
+  // A driver may wait for the device here.
+  const std::future<void> ended = std::async(std::launch::async, [&] {
+    HAWSER_CU(cuCtxSetCurrent(context_));
+    HAWSER_CU(cuModuleUnload(module));
+  });
+  (void)ended.wait_for(std::chrono::seconds(2));
+  HAWSER_CU(cuModuleLoadData(&another, Kernels()));
+  HAWSER_CU(cuModuleGetFunction(&function, another, "add"));
+  HAWSER_CU(LaunchAdd(function, b_, 1, 5, two_));
+  Expect(b_, 5, two_);
+  Go();
+  ended.wait();
+  Expect(a_, 3, one_);
+  HAWSER_CU(LaunchAdd(function, b_, 1, 5, two_));
+  Expect(b_, 10, two_);
+  HAWSER_CU(cuModuleUnload(another));
+}
+
 TEST_F(CudaPending, GraphsAreMadeBehindAFunction) {
   Hold(one_);
   Add(a_, 1, one_);

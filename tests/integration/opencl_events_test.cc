@@ -162,7 +162,7 @@ TEST_F(EventTest, BlockingReadsWaitForUserEventsOfOtherThreads) {
   cl_int error = CL_SUCCESS;
   cl_event gate = clCreateUserEvent(cl_.context, &error);
   ASSERT_EQ(error, CL_SUCCESS);
-  std::thread setter([&] {
+  std::jthread setter([&] {
     std::this_thread::sleep_for(std::chrono::milliseconds(30));
     EXPECT_EQ(clSetUserEventStatus(gate, CL_COMPLETE), CL_SUCCESS);
   });

@@ -255,8 +255,13 @@ class Objects {
       std::apply([&](auto&... table) { (PoisonIn(table, id, error), ...); }, tables_);
     }
   }
-  /// The guest has released it, and what was before that waits.
+  /// The guest has released it, and what was before that waits. The names of a module's functions end with it.
   void Leave(wire::Id id) {
+    if (id.type() == static_cast<uint8_t>(ObjectType<Module>::kType)) {
+      Table<Function>().ForEach([&](wire::Id each, Function& function) {
+        if (function.module == id) Table<Function>().Leave(each);
+      });
+    }
     std::apply([&](auto&... table) { (table.Leave(id), ...); }, tables_);
   }
   /// False when the id names nothing.

@@ -39,8 +39,8 @@ TEST(ContextStackTest, EachThreadHasItsOwn) {
 TEST(LandingListTest, KeepsWhatHasNotLanded) {
   LandingList list;
   EXPECT_TRUE(list.Open().empty());
-  auto first = std::make_shared<Landing>();
-  auto second = std::make_shared<Landing>();
+  auto first = std::make_shared<Landing>(HostRegion());
+  auto second = std::make_shared<Landing>(HostRegion());
   list.Add(first);
   list.Add(Landings{first, second});
   EXPECT_EQ(list.Open().size(), 2u);
@@ -51,9 +51,26 @@ TEST(LandingListTest, KeepsWhatHasNotLanded) {
   EXPECT_TRUE(list.Open().empty());
 }
 
+TEST(LandingListTest, RegionsOverlapFromTheirFirstByteToTheirLast) {
+  std::vector<std::byte> memory(1000);
+  const HostRegion rows{memory.data() + 100, 10, 3, 2, 20, 100};  // Bytes 100 to 249.
+  EXPECT_EQ(rows.extent(), 150u);
+  const Landings landings = {std::make_shared<Landing>(rows)};
+  const auto overlaps = [&](size_t offset, size_t size) {
+    return Overlaps(landings, HostRegion::Linear(memory.data() + offset, size));
+  };
+  EXPECT_FALSE(overlaps(0, 100));
+  EXPECT_TRUE(overlaps(0, 101));
+  EXPECT_TRUE(overlaps(249, 1));
+  EXPECT_FALSE(overlaps(250, 1));
+  EXPECT_TRUE(overlaps(0, 1000));
+  EXPECT_FALSE(overlaps(150, 0));
+  EXPECT_FALSE(Overlaps({}, rows));
+}
+
 TEST(LandingListTest, ANewRecordForgetsTheOldOne) {
   LandingList list;
-  list.Assign({std::make_shared<Landing>()});
+  list.Assign({std::make_shared<Landing>(HostRegion())});
   EXPECT_EQ(list.Open().size(), 1u);
   list.Assign({});
   EXPECT_TRUE(list.Open().empty());

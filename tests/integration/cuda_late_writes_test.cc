@@ -1,0 +1,213 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copies to the device of what something before them in their stream has yet to put into the host's memory.
+#include <cuda.h>
+
+#include <algorithm>
+#include <cstdint>
+#include <cstring>
+#include <future>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "tests/integration/cuda_fixture.h"
+
+namespace hawser {
+namespace {
+
+/// How the program got the memory.
+enum class Memory { kPinned, kRegistered };
+
+class CudaLateWrites : public CudaTest, public testing::WithParamInterface<std::tuple<Memory, uint32_t>> {
+ protected:
+  void SetUp() override {
+    CudaTest::SetUp();
+    count_ = std::get<1>(GetParam());
+    size_ = count_ * sizeof(uint32_t);
+    if (std::get<0>(GetParam()) == Memory::kPinned) {
+      HAWSER_CU(cuMemAllocHost(reinterpret_cast<void**>(&host_), size_));
+    } else {
+      pageable_.resize(count_);
+      host_ = pageable_.data();
+      HAWSER_CU(cuMemHostRegister(host_, size_, 0));
+    }
+    std::fill_n(host_, count_, 1u);
+    HAWSER_CU(cuStreamCreate(&stream_, CU_STREAM_NON_BLOCKING));
+    HAWSER_CU(cuStreamCreate(&other_, CU_STREAM_NON_BLOCKING));
+    HAWSER_CU(cuMemAlloc(&from_, size_));
+    HAWSER_CU(cuMemAlloc(&to_, size_));
+    HAWSER_CU(cuMemsetD32(from_, 7, count_));
+    HAWSER_CU(cuMemsetD32(to_, 0, count_));
+    HAWSER_CU(cuCtxSynchronize());
+  }
+  void TearDown() override {
+    Go();
+    if (host_ != nullptr && pageable_.empty()) (void)cuMemFreeHost(host_);
+    if (!pageable_.empty()) (void)cuMemHostUnregister(host_);
+    CudaTest::TearDown();
+  }
+  /// From now on the stream waits until Go().
+  void Hold(CUstream stream) {
+    const auto wait = [](void* data) { static_cast<std::promise<void>*>(data)->get_future().wait(); };
+    HAWSER_CU(cuLaunchHostFunc(stream, wait, &go_));
+    held_ = true;
+  }
+  void Go() {
+    if (std::exchange(held_, false)) go_.set_value();
+  }
+  /// Puts `value` into the memory when the stream gets there.
+  void Fill(CUstream stream, uint32_t value) {
+    value_ = value;
+    const auto fill = [](void* data) {
+      auto* const test = static_cast<CudaLateWrites*>(data);
+      std::fill_n(test->host_, test->count_, test->value_);
+    };
+    HAWSER_CU(cuLaunchHostFunc(stream, fill, this));
+  }
+  void Expect(CUdeviceptr memory, uint32_t value, CUstream stream) {
+    std::vector<uint32_t> found(count_);
+    HAWSER_CU(cuMemcpyDtoHAsync(found.data(), memory, size_, stream));
+    HAWSER_CU(cuStreamSynchronize(stream));
+    EXPECT_EQ(found, std::vector<uint32_t>(count_, value));
+  }
+
+  uint32_t count_ = 0, value_ = 0;
+  size_t size_ = 0;
+  uint32_t* host_ = nullptr;
+  std::vector<uint32_t> pageable_;
+  CUstream stream_ = nullptr, other_ = nullptr;
+  CUdeviceptr from_ = 0, to_ = 0;
+  std::promise<void> go_;
+  bool held_ = false;
+};
+
+TEST_P(CudaLateWrites, BehindACopyToTheHost) {
+  Hold(stream_);
+  HAWSER_CU(cuMemcpyDtoHAsync(host_, from_, size_, stream_));
+  HAWSER_CU(cuMemcpyHtoDAsync(to_, host_, size_, stream_));
+  Go();
+  Expect(to_, 7, stream_);
+  EXPECT_EQ(std::vector<uint32_t>(host_, host_ + count_), std::vector<uint32_t>(count_, 7));
+}
+
+TEST_P(CudaLateWrites, BehindACopyThatIsUnderWay) {
+  // Nothing holds the stream: how far it has come is its own affair.
+  for (uint32_t round = 0; round < 20; ++round) {
+    HAWSER_CU(cuMemsetD32Async(from_, round, count_, stream_));
+    HAWSER_CU(cuMemcpyDtoHAsync(host_, from_, size_, stream_));
+    HAWSER_CU(cuMemcpyHtoDAsync(to_, host_, size_, stream_));
+    Expect(to_, round, stream_);
+  }
+}
+
+TEST_P(CudaLateWrites, BehindACopyInAnotherStream) {
+  CUevent copied = nullptr;
+  HAWSER_CU(cuEventCreate(&copied, CU_EVENT_DISABLE_TIMING));
+  Hold(other_);
+  HAWSER_CU(cuMemcpyDtoHAsync(host_, from_, size_, other_));
+  HAWSER_CU(cuEventRecord(copied, other_));
+  HAWSER_CU(cuStreamWaitEvent(stream_, copied, 0));
+  HAWSER_CU(cuMemcpyHtoDAsync(to_, host_, size_, stream_));
+  Go();
+  Expect(to_, 7, stream_);
+  HAWSER_CU(cuEventDestroy(copied));
+}
+
+TEST_P(CudaLateWrites, BehindAFunction) {
+  Hold(stream_);
+  Fill(stream_, 9);
+  HAWSER_CU(cuMemcpyHtoDAsync(to_, host_, size_, stream_));
+  HAWSER_CU(cuMemcpyHtoDAsync(from_, host_, size_, stream_));
+  Go();
+  Expect(to_, 9, stream_);
+  Expect(from_, 9, stream_);
+}
+
+TEST_P(CudaLateWrites, OfRows) {
+  Hold(stream_);
+  Fill(stream_, 9);
+  CUDA_MEMCPY2D copy{};
+  copy.srcMemoryType = CU_MEMORYTYPE_HOST;
+  copy.srcHost = host_;
+  copy.srcPitch = size_ / 4;
+  copy.dstMemoryType = CU_MEMORYTYPE_DEVICE;
+  copy.dstDevice = to_;
+  copy.dstPitch = size_ / 4;
+  copy.WidthInBytes = size_ / 8;  // The left half of each.
+  copy.Height = 4;
+  HAWSER_CU(cuMemcpy2DAsync(&copy, stream_));
+  Go();
+  HAWSER_CU(cuStreamSynchronize(stream_));
+  std::vector<uint32_t> found(count_), wanted(count_);
+  for (uint32_t i = 0; i < count_; ++i) wanted[i] = i % (count_ / 4) < count_ / 8 ? 9 : 0;
+  HAWSER_CU(cuMemcpyDtoH(found.data(), to_, size_));
+  EXPECT_EQ(found, wanted);
+}
+
+TEST_P(CudaLateWrites, OfGraphs) {
+  CUgraph graph = nullptr;
+  CUgraphExec executable = nullptr;
+  HAWSER_CU(cuStreamBeginCapture(stream_, CU_STREAM_CAPTURE_MODE_THREAD_LOCAL));
+  HAWSER_CU(cuMemcpyHtoDAsync(to_, host_, size_, stream_));
+  HAWSER_CU(cuStreamEndCapture(stream_, &graph));
+  HAWSER_CU(cuGraphInstantiate(&executable, graph, 0));
+  Hold(stream_);
+  Fill(stream_, 9);
+  HAWSER_CU(cuGraphLaunch(executable, stream_));
+  Go();
+  Expect(to_, 9, stream_);
+  HAWSER_CU(cuGraphExecDestroy(executable));
+  HAWSER_CU(cuGraphDestroy(graph));
+}
+
+TEST_P(CudaLateWrites, CopiesThatWaitAreLateToo) {
+  // In the legacy stream, behind one that it waits for; pinned or not.
+  CUstream blocking = nullptr;
+  HAWSER_CU(cuStreamCreate(&blocking, CU_STREAM_DEFAULT));
+  Hold(blocking);
+  Fill(blocking, 9);
+  std::thread goes([this] {
+    std::this_thread::sleep_for(std::chrono::milliseconds(50));
+    go_.set_value();
+  });
+  held_ = false;
+  const CUresult copied = cuMemcpyHtoD(to_, host_, size_);
+  goes.join();
+  HAWSER_CU(copied);
+  Expect(to_, 9, stream_);
+}
+
+TEST_P(CudaLateWrites, MemoryIsFreedBehindThem) {
+  Hold(stream_);
+  Fill(stream_, 9);
+  HAWSER_CU(cuMemcpyHtoDAsync(to_, host_, size_, stream_));
+  std::thread goes([this] {
+    std::this_thread::sleep_for(std::chrono::milliseconds(50));
+    go_.set_value();
+  });
+  held_ = false;
+  CUresult freed = CUDA_SUCCESS;
+  if (pageable_.empty()) {
+    freed = cuMemFreeHost(host_);
+  } else {
+    // Whoever unregisters memory has waited for what uses it.
+    HAWSER_CU(cuStreamSynchronize(stream_));
+    freed = cuMemHostUnregister(host_);
+    pageable_.clear();
+  }
+  host_ = nullptr;
+  goes.join();
+  HAWSER_CU(freed);
+  Expect(to_, 9, stream_);
+}
+
+INSTANTIATE_TEST_SUITE_P(All, CudaLateWrites,
+                         testing::Combine(testing::Values(Memory::kPinned, Memory::kRegistered),
+                                          testing::Values(64u, 1u << 20)),
+                         [](const auto& tested) {
+                           return std::string(std::get<0>(tested.param) == Memory::kPinned ? "Pinned" : "Registered") +
+                                  std::to_string(std::get<1>(tested.param));
+                         });
+
+}  // namespace
+}  // namespace hawser
