@@ -197,6 +197,21 @@ void FlushQueue(cl_command_queue queue) {
   queue->session->Send(flush);
 }
 
+Landings Enqueue::EarlierReads(const void* memory, size_t size) const {
+  LandingBook& book = LandingBook::Get();
+  if (book.Empty()) [[likely]]
+    return {};
+  return LandingBook::Overlapping(book.Before(queue_, type_, num_events_, list_), memory, size);
+}
+
+cl_int Enqueue::AwaitReads(const Landings& reads) const {
+  FlushQueue(queue_);
+  for (cl_uint i = 0; i < num_events_; ++i) {
+    if (list_[i]->queue != nullptr) FlushQueue(list_[i]->queue);
+  }
+  return queue_->session->WaitUntil([&reads] { return LandingBook::Landed(reads); });
+}
+
 cl_int Enqueue::AwaitEarlierData() {
   if (before_.empty()) return CL_SUCCESS;
   return queue_->session->WaitUntil([this] { return LandingBook::Landed(before_); });

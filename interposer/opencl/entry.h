@@ -168,6 +168,10 @@ class Enqueue {
   cl_mem mem(size_t i) const { return mems_[i]; }  ///< The i-th object given to UseMem or UseMems.
   size_t mem_count() const { return mems_.size(); }
   cl_event made() const { return made_; }  ///< After Submit: the event, if any; lives as long as this.
+  /// Before Submit: the reads that the command comes after and that bring data to the memory yet.
+  std::vector<std::shared_ptr<Landing>> EarlierReads(const void* memory, size_t size) const;
+  /// Waits for them.
+  cl_int AwaitReads(const std::vector<std::shared_ptr<Landing>>& reads) const;
   /// After Submit: waits until the data has landed of the reads that the command comes after.
   cl_int AwaitEarlierData();
   uint64_t position() const { return position_; }  ///< After Submit: as _cl_event::queue_position.

@@ -33,14 +33,15 @@ LandingBook& LandingBook::Get() {
   return *book;
 }
 
-std::shared_ptr<Landing> LandingBook::Open(bool follows_event) {
+std::shared_ptr<Landing> LandingBook::Open(const void* memory, size_t size, bool follows_event) {
   count_.fetch_add(1, std::memory_order_acq_rel);
-  return std::make_shared<Landing>(follows_event);
+  return std::make_shared<Landing>(memory, size, follows_event);
 }
 
 std::vector<cl_event> LandingBook::Land(const std::shared_ptr<Landing>& landing, cl_int failure) {
   std::vector<cl_event> free;
-  std::lock_guard lock(mutex_);
+  std::vector<std::shared_ptr<AfterLandings>> ready;
+  std::unique_lock lock(mutex_);
   if (IsLanded(landing)) return free;
   landing->failure.store(failure, std::memory_order_relaxed);
   landing->landed.store(true, std::memory_order_release);
@@ -52,6 +53,11 @@ std::vector<cl_event> LandingBook::Land(const std::shared_ptr<Landing>& landing,
       DropUse(event);  // Another landing holds one too.
     }
   }
+  for (auto& then : std::exchange(landing->then, {})) {
+    if (--then->missing == 0) ready.push_back(std::move(then));
+  }
+  lock.unlock();
+  for (const auto& then : ready) then->call();
   return free;
 }
 
@@ -98,6 +104,29 @@ bool LandingBook::Hold(cl_event event) {
     ++event->blockers;
   }
   return event->blockers != 0;
+}
+
+Landings LandingBook::Overlapping(const Landings& landings, const void* memory, size_t size) {
+  const auto begin = reinterpret_cast<uintptr_t>(memory);
+  Landings found;
+  for (const auto& landing : landings) {
+    if (landing->begin < begin + size && begin < landing->end && !IsLanded(landing)) found.push_back(landing);
+  }
+  return found;
+}
+
+void LandingBook::Then(const Landings& landings, std::function<void()> call) {
+  const auto then = std::make_shared<AfterLandings>(AfterLandings{0, std::move(call)});
+  {
+    std::lock_guard lock(mutex_);
+    for (const auto& landing : landings) {
+      if (IsLanded(landing)) continue;
+      landing->then.push_back(then);
+      ++then->missing;
+    }
+    if (then->missing != 0) return;
+  }
+  then->call();
 }
 
 bool LandingBook::Landed(const Landings& landings) { return std::all_of(landings.begin(), landings.end(), &IsLanded); }

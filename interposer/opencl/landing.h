@@ -1,15 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 // Completions are announced on the command channel while the data of reads arrives in its own time. The book knows
 // which reads each command comes after (by its wait list, by its place in the queue, by barriers), and holds its
-// completion back until their data has landed. The order in which the server announces does not matter.
+// completion back until their data has landed. The order in which the server announces does not matter. A write of what
+// such a read brings takes its data when that has landed, as it does natively.
 //
 // Threading: thread-safe; one mutex, taken only while data is on its way. It also guards the lists of landings in
 // queues and events. The functions that free completions return them, so that the caller shows them without the mutex.
+// What is to be called then is called by whoever lands the last one, without the mutex.
 #ifndef HAWSER_INTERPOSER_OPENCL_LANDING_H_
 #define HAWSER_INTERPOSER_OPENCL_LANDING_H_
 
 #include <atomic>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <vector>
@@ -18,14 +21,23 @@
 
 namespace hawser::ocl {
 
-/// One read whose data nobody waits for.
-struct Landing {
-  explicit Landing(bool follows) : follows_event(follows) {}
+/// What is called when the last of some reads has landed.
+struct AfterLandings {
+  size_t missing;  ///< The book's mutex.
+  std::function<void()> call;
+};
 
+/// One read whose data nobody waits for, and where in the program's memory that goes (nowhere: 0 to 0).
+struct Landing {
+  Landing(const void* memory, size_t size, bool follows)
+      : begin(reinterpret_cast<uintptr_t>(memory)), end(begin + size), follows_event(follows) {}
+
+  const uintptr_t begin, end;
   const bool follows_event;  ///< Lands because its event completes (a map's copy), not before.
   std::atomic<bool> landed{false};
   std::atomic<cl_int> failure{CL_SUCCESS};
   std::vector<cl_event> held;  ///< Completions that wait for it, each with a use; the book's mutex.
+  std::vector<std::shared_ptr<AfterLandings>> then;  ///< The book's mutex.
 };
 using Landings = std::vector<std::shared_ptr<Landing>>;
 
@@ -34,8 +46,8 @@ class LandingBook {
   /// The process's book, never destroyed.
   static LandingBook& Get();
 
-  /// A read is about to be sent.
-  std::shared_ptr<Landing> Open(bool follows_event = false);
+  /// A read into that memory is about to be sent.
+  std::shared_ptr<Landing> Open(const void* memory = nullptr, size_t size = 0, bool follows_event = false);
   /// Its data is there, or never will be (`failure`). Returns completions that may be shown now.
   std::vector<cl_event> Land(const std::shared_ptr<Landing>& landing, cl_int failure);
   /// No data is on its way: nothing else need be asked.
@@ -53,6 +65,10 @@ class LandingBook {
   bool Hold(cl_event event);
 
   static bool Landed(const Landings& landings);
+  /// Those that bring data to the memory, and have not yet.
+  static Landings Overlapping(const Landings& landings, const void* memory, size_t size);
+  /// Calls when all have landed: at once if they have, else from Land().
+  void Then(const Landings& landings, std::function<void()> call);
 
  private:
   std::mutex mutex_;

@@ -50,7 +50,7 @@ cl_int MapInPlace(Enqueue& enqueue, cl_mem mem, bool blocking, std::byte* host, 
     return SubmitPlaceAndWait(enqueue, mem, blocking);
   }
   enqueue.OnComplete([host, heap, size] { std::memcpy(host, heap, size); });
-  enqueue.Land(LandingBook::Get().Open(true));
+  enqueue.Land(LandingBook::Get().Open(host, size, /*follows_event=*/true));
   return SubmitPlaceAndWait(enqueue, mem, blocking);
 }
 

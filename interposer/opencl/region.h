@@ -16,6 +16,8 @@ struct Region {
 
   static Region Flat(size_t bytes) { return {bytes, 1, 1, bytes, bytes}; }
   size_t bytes() const { return width * rows * slices; }
+  /// From its first byte to behind its last one.
+  size_t extent() const { return bytes() == 0 ? 0 : (slices - 1) * slice_pitch + (rows - 1) * row_pitch + width; }
   bool contiguous() const { return (rows <= 1 || row_pitch == width) && (slices <= 1 || slice_pitch == width * rows); }
 };
 

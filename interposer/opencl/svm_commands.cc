@@ -52,7 +52,7 @@ cl_int CopyOnHost(Enqueue& enqueue, bool blocking, void* destination, const void
     return enqueue.CompleteLocally();
   }
   enqueue.OnComplete([destination, source, size] { std::memcpy(destination, source, size); });
-  enqueue.Land(LandingBook::Get().Open(true));
+  enqueue.Land(LandingBook::Get().Open(destination, size, /*follows_event=*/true));
   error = SubmitMarker(enqueue);
   return error == CL_SUCCESS && blocking ? AwaitMade(enqueue) : error;
 }

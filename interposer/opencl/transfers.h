@@ -66,7 +66,7 @@ cl_int SubmitRead(Enqueue& enqueue, opencl::Opcode opcode, Message& message, voi
   const bool bulk = region.bytes() > session->inline_limit();
   auto* read = new RemoteRead(session, target, region);
   if (!blocking) {
-    auto landing = LandingBook::Get().Open();
+    auto landing = LandingBook::Get().Open(target, target != nullptr ? region.extent() : 0);
     read->SetLanding(landing);
     enqueue.Land(landing);
     if (bulk) enqueue.ForceEvent();  // Its completion tells what may depend on the data.
@@ -82,13 +82,28 @@ cl_int SubmitRead(Enqueue& enqueue, opencl::Opcode opcode, Message& message, voi
   return ConcludeRead(enqueue, read, sent, message.transfer, blocking);
 }
 
-/// Writes `region` at `source` by `message`. The data is taken when this returns; blocking_writes.h tells what a write
-/// that "blocks" does beyond that.
+/// Sends it when these reads, which bring it, have landed. The memory is the program's, or the command's first
+/// object's, to keep until then.
+void SendLate(Enqueue& enqueue, uint64_t transfer, const std::byte* source, const Region& region,
+              const Landings& changing);
+
+/// Writes `region` at `source` by `message`. The data is taken when this returns, or if reads that come before still
+/// bring it, when they have; blocking_writes.h tells what a write that "blocks" does beyond that.
 template <typename Message>
 cl_int SubmitWrite(Enqueue& enqueue, opencl::Opcode opcode, Message& message, const void* source, const Region& region,
                    bool blocking = false) {
   guest::Session* session = enqueue.queue()->session;
   const auto* bytes = static_cast<const std::byte*>(source);
+  const Landings changing = enqueue.EarlierReads(source, region.extent());
+  if (!changing.empty()) [[unlikely]] {
+    if (!blocking) {
+      message.transfer = session->NewTransfer();
+      const cl_int error = enqueue.SubmitAs(opcode, message);
+      if (error == CL_SUCCESS) SendLate(enqueue, message.transfer, bytes, region, changing);
+      return error;
+    }
+    if (const cl_int error = enqueue.AwaitReads(changing); error != CL_SUCCESS) return error;
+  }
   // On an out-of-order queue nothing else keeps the next command behind it.
   const bool wait = blocking && enqueue.queue()->out_of_order();
   if (wait) enqueue.ForceEvent();

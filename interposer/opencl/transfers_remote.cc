@@ -94,6 +94,21 @@ cl_int SendStrided(guest::Session* session, uint64_t transfer, const std::byte* 
   });
 }
 
+void SendLate(Enqueue& enqueue, uint64_t transfer, const std::byte* source, const Region& region,
+              const Landings& changing) {
+  guest::Session* const session = enqueue.queue()->session;
+  const cl_mem kept = enqueue.mem_count() != 0 ? Use(enqueue.mem(0)) : nullptr;
+  session->AddListener();  // The reads land also when no thread of the program waits.
+  LandingBook::Get().Then(changing, [=] {
+    // Whoever receives must go on receiving.
+    session->PostCallback([=] {
+      if (!session->lost()) (void)SendStrided(session, transfer, source, region);
+      session->RemoveListener();
+      if (kept != nullptr) DropUse(kept);
+    });
+  });
+}
+
 wire::Bytes GatherSmall(const std::byte* source, const Region& region, std::vector<std::byte>* packed) {
   packed->resize(region.bytes());
   Gather(source, region, 0, packed->size(), packed->data());

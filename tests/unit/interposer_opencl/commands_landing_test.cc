@@ -133,7 +133,7 @@ TEST_F(LandingTest, AFinishAwaitsWhatItsQueueComesAfter) {
 }
 
 TEST_F(LandingTest, ACopyThatFollowsItsEventDoesNotHoldIt) {
-  auto copy = book_.Open(/*follows_event=*/true);
+  auto copy = book_.Open(nullptr, 0, /*follows_event=*/true);
   const Event map = Command(&queue_, {}, copy);
   const Event behind = Command(&queue_);
   EXPECT_FALSE(Held(map));
@@ -162,6 +162,27 @@ TEST(SvmPagesTest, MapsExactlyThereAndSharesPages) {
   pages.Unmap(kBase + 3000, 3 * kPage);
   EXPECT_TRUE(stranger.Map(kBase - 4 * kPage, 6 * kPage));
   stranger.Unmap(kBase - 4 * kPage, 6 * kPage);
+}
+
+TEST_F(LandingTest, CallsWhenTheLastReadOfSomeMemoryHasLanded) {
+  std::vector<std::byte> memory(100);
+  auto first = book_.Open(memory.data(), 50);
+  auto second = book_.Open(memory.data() + 50, 50);
+  auto elsewhere = book_.Open();
+  const Landings all = {first, second, elsewhere};
+  EXPECT_EQ(LandingBook::Overlapping(all, memory.data(), 50), (Landings{first}));
+  EXPECT_EQ(LandingBook::Overlapping(all, memory.data() + 49, 2), (Landings{first, second}));
+  EXPECT_TRUE(LandingBook::Overlapping(all, memory.data(), 0).empty());
+  int calls = 0;
+  book_.Then({first, second}, [&calls] { ++calls; });
+  book_.Land(elsewhere, CL_SUCCESS);
+  book_.Land(second, CL_SUCCESS);
+  EXPECT_EQ(calls, 0);
+  EXPECT_EQ(LandingBook::Overlapping(all, memory.data() + 49, 2), (Landings{first}));
+  book_.Land(first, CL_OUT_OF_RESOURCES);
+  EXPECT_EQ(calls, 1);
+  book_.Then({first, second}, [&calls] { ++calls; });  // All have.
+  EXPECT_EQ(calls, 2);
 }
 
 }  // namespace
