@@ -14,7 +14,7 @@ bool HasLanded(const std::shared_ptr<Landing>& landing) { return landing->landed
 bool AllLanded(const Landings& landings) { return std::all_of(landings.begin(), landings.end(), &HasLanded); }
 
 bool Overlaps(const Landings& landings, const HostRegion& region) {
-  if (landings.empty()) return false;
+  if (landings.empty() || region.bytes() == 0) return false;
   const Landing own(region);
   return std::any_of(landings.begin(), landings.end(), [&own](const std::shared_ptr<Landing>& landing) {
     return landing->begin < own.end && own.begin < landing->end;

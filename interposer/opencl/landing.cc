@@ -109,6 +109,7 @@ bool LandingBook::Hold(cl_event event) {
 Landings LandingBook::Overlapping(const Landings& landings, const void* memory, size_t size) {
   const auto begin = reinterpret_cast<uintptr_t>(memory);
   Landings found;
+  if (size == 0) return found;
   for (const auto& landing : landings) {
     if (landing->begin < begin + size && begin < landing->end && !IsLanded(landing)) found.push_back(landing);
   }

@@ -107,7 +107,10 @@ void FillPart(Message& message, cl_mem image, const _cl_mem::Mapping& mapping, c
 
 cl_int UnmapBuffer(Enqueue& enqueue, cl_mem mem, const _cl_mem::Mapping& mapping) {
   const bool writes = MapsForWriting(mapping.flags);
-  if (std::byte* heap = HeapPointer(mem)) {
+  std::byte* const heap = HeapPointer(mem);
+  // What reads are still to bring into the mapping only this library puts there: the server has to hear when.
+  const bool read_into = writes && !enqueue.EarlierReads(mapping.pointer, mapping.size).empty();
+  if (heap != nullptr && !read_into) {
     if (writes && mem->host_ptr != nullptr) std::memcpy(heap + mapping.offset, mapping.pointer, mapping.size);
   } else if (writes) {
     opencl::WriteBuffer message;

@@ -118,6 +118,20 @@ TEST_P(LateWrites, OfRows) {
   EXPECT_EQ(found, wanted);
 }
 
+TEST_P(LateWrites, OfAMappingThatIsReadInto) {
+  cl_int error = CL_SUCCESS;
+  const cl_mem between = cl_.Buffer(size_, CL_MEM_READ_WRITE | CL_MEM_ALLOC_HOST_PTR);
+  void* const mapping =
+      clEnqueueMapBuffer(cl_.queue, between, CL_TRUE, CL_MAP_WRITE, 0, size_, 0, nullptr, nullptr, &error);
+  ASSERT_EQ(error, CL_SUCCESS);
+  ASSERT_EQ(clEnqueueReadBuffer(cl_.queue, from_, CL_FALSE, 0, size_, mapping, 1, &gate_, nullptr), CL_SUCCESS);
+  ASSERT_EQ(clEnqueueUnmapMemObject(cl_.queue, between, mapping, 0, nullptr, nullptr), CL_SUCCESS);
+  ASSERT_EQ(clEnqueueCopyBuffer(cl_.queue, between, to_, 0, 0, size_, 0, nullptr, nullptr), CL_SUCCESS);
+  clReleaseMemObject(between);
+  Open();
+  Expect(to_, 7, cl_.queue);
+}
+
 TEST_P(LateWrites, OfAMappingThatNobodyWaitedFor) {
   cl_int error = CL_SUCCESS;
   void* const mapping =
