@@ -61,16 +61,17 @@ class Pages {
   std::byte* data_ = nullptr;
 };
 
-/// Calls visit(offset, size) for each run of bytes in which `a` and `b` differ, in order.
+/// Calls visit(offset, size) for each run of bytes in which `a` and `b` differ, in order. What is in them may change
+/// meanwhile: the host writes what is attached to a stream while other streams' commands look at it here, too.
 template <typename Visit>
 CUresult ForChanges(const std::byte* a, const std::byte* b, uint64_t size, Visit visit) {
   uint64_t begin = size;  // Of the run; size: there is none.
   uint64_t end = 0;
   const auto finish = [&]() -> CUresult {
     if (begin == size) return CUDA_SUCCESS;
-    while (a[begin] == b[begin]) ++begin;
-    while (a[end - 1] == b[end - 1]) --end;
-    const CUresult error = visit(begin, end - begin);
+    while (begin < end && a[begin] == b[begin]) ++begin;
+    while (begin < end && a[end - 1] == b[end - 1]) --end;
+    const CUresult error = begin < end ? visit(begin, end - begin) : CUDA_SUCCESS;
     begin = size;
     return error;
   };
