@@ -18,7 +18,7 @@ namespace hawser::cu {
 bool IsPinned(const void* pointer);
 
 /// True when `region` is pinned and a copy into it, or any host function, may be before what is enqueued in the stream
-/// now. Two loads where there is nothing of the kind.
+/// now. Cheap where there is nothing of the kind.
 bool IsStillChanged(CUstream_st* stream, const HostRegion& region);
 
 /// The transfer's data is taken and sent when the stream gets here.

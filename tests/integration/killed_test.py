@@ -8,6 +8,7 @@ guest of another tenant gets right results meanwhile; nothing is left of a guest
 served. How the moments fall cannot be repeated, what must hold does not depend on it. HAWSER_KILL_ROUNDS sets the
 number of rounds (default 18), HAWSER_KILL_SEED which moments are tried."""
 
+import contextlib
 import os
 import pathlib
 import random
@@ -97,7 +98,8 @@ def one_round(server, api, program, victim, running, beside, chance):
         pids = {"worker": [pid for pid in server.workers() if pid not in others], "server": [server.process.pid], "guest": [guest.pid]}[victim]
         workers = server.workers()
         for pid in pids:
-            os.kill(pid, signal.SIGKILL)
+            with contextlib.suppress(ProcessLookupError):  # One that only starts may be over.
+                os.kill(pid, signal.SIGKILL)
         status, told = guest.end()
         if victim == "guest":
             check(status in ([-signal.SIGKILL] if running else [-signal.SIGKILL, 0]), f"the guest ended with {status}:\n{guest.text}")
