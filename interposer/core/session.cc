@@ -68,6 +68,12 @@ void Session::Wake() {
 
 uint64_t Session::NewTransfer() { return impl_->next_transfer.fetch_add(1, std::memory_order_relaxed); }
 
+uint64_t Session::NewLateTransfer() {
+  const uint64_t transfer = NewTransfer();
+  impl_->bulk_order.Expect(transfer);
+  return transfer;
+}
+
 int32_t Session::SendBulk(uint64_t transfer, wire::Bytes data) {
   if (lost()) return lost_code();
   impl_->stream.FlushWhatFits();

@@ -147,6 +147,8 @@ class Session {
 
   // ------------------------------------------------------------------ bulk data
   uint64_t NewTransfer();
+  /// One whose data is sent long after its command; other transfers do not wait for it (BulkOrder).
+  uint64_t NewLateTransfer();
   /// Sends one transfer's data: flushes the commands, then sends in chunks, behind the data of the commands before.
   /// May wait for the receiver, never for the device. `source` yields the address of bytes [offset, offset + size),
   /// which stay there until the next call. 0, lost_code(), or in strict mode the status of the command that named the

@@ -62,7 +62,7 @@ class StreamCommand {
   template <typename Message, typename Follow>
   CUresult SendThen(Message& message, const Follow& follow) {
     Address(message);
-    if (Client::Get().crowded()) [[unlikely]]
+    if (!own_ && Client::Get().crowded()) [[unlikely]]
       AwaitRoom();
     stream_->submitted.fetch_add(1, std::memory_order_relaxed);
     CUresult error = FromWire(session()->Send(message));

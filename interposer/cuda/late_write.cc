@@ -21,12 +21,27 @@ bool IsStillChanged(CUstream_st* stream, const HostRegion& region) {
   return (HasFunctions() || Overlaps(LandingsBefore(stream), region)) && IsPinned(region.base);
 }
 
-CUresult TakeLater(StreamCommand& command, uint64_t transfer, const HostRegion& region) {
+CUresult WriteLate(StreamCommand& command, const HostRegion& region, std::function<CUresult(StreamCommand&)> write) {
   guest::Session* const session = command.session();
+  CUctx_st* const context = command.context();
+  CUstream_st* own = nullptr;
+  if (const CUresult error = MakeStream(context, CU_STREAM_NON_BLOCKING, 0, &own, /*ours=*/true);
+      error != CUDA_SUCCESS) {
+    return error;
+  }
   const auto landing = std::make_shared<Landing>(region);
-  const auto take = [session, transfer, region, landing](CUresult) {
-    // Also behind an error: the server expects the data. Who frees the memory has waited for this.
-    if (!session->lost()) (void)SendBulk(session, transfer, region);
+  const auto take = [session, context, own, landing, write = std::move(write)](CUresult status) {
+    // Nothing is copied behind an error. Who frees the memory has waited for this, but for the session's end.
+    if (status == CUDA_SUCCESS && !session->lost() && CheckObject(own, Kind::kStream) == CUDA_SUCCESS) {
+      StreamCommand then;
+      then.On(own);
+      CUresult written = write(then);
+      if (written == CUDA_SUCCESS) written = AwaitStream(own);
+      int32_t none = 0;
+      // The program hears of it from the next call that may tell.
+      if (written != CUDA_SUCCESS) context->pending.compare_exchange_strong(none, written);
+      DestroyStream(own);
+    }
     landing->landed.store(true, std::memory_order_release);
     session->Wake();
   };

@@ -2,12 +2,14 @@
 // Writes whose data is not there yet when they are enqueued: natively an asynchronous copy reads pinned memory when its
 // stream gets to it, so that it may copy what an earlier copy or host function of the stream has put there. Where the
 // server has that memory (the session's heap) it does the same; elsewhere the data is taken when the call returns, as
-// early as it can travel, unless something that comes before may still change it. Then the stream calls a function of
-// this library before the write, as it calls those of programs (host_functions.h), and that sends the data.
+// early as it can travel, unless something that comes before may still change it. Then a function of this library takes
+// the write's place in the stream, as those of programs do (host_functions.h), and writes in a stream of its own.
 //
 // Pageable memory is copied when the call returns, as the manual says of such copies.
 #ifndef HAWSER_INTERPOSER_CUDA_LATE_WRITE_H_
 #define HAWSER_INTERPOSER_CUDA_LATE_WRITE_H_
+
+#include <functional>
 
 #include "interposer/cuda/entry.h"
 #include "interposer/cuda/host_region.h"
@@ -21,8 +23,9 @@ bool IsPinned(const void* pointer);
 /// now. Cheap where there is nothing of the kind.
 bool IsStillChanged(CUstream_st* stream, const HostRegion& region);
 
-/// The transfer's data is taken and sent when the stream gets here.
-CUresult TakeLater(StreamCommand& command, uint64_t transfer, const HostRegion& region);
+/// Calls write(another command), which writes `region`, when the stream gets here; what comes behind in the stream
+/// comes behind that write.
+CUresult WriteLate(StreamCommand& command, const HostRegion& region, std::function<CUresult(StreamCommand&)> write);
 
 /// For copies that may wait: until what comes before in the stream has changed the region, pinned or not.
 CUresult AwaitChanges(CUstream_st* stream, const HostRegion& region);

@@ -79,16 +79,10 @@ CUresult SendRead(StreamCommand& command, Message& message, const HostRegion& re
   return ConcludeRead(session, read, FromWire(sent), message.transfer, wait);
 }
 
-/// Writes `region` by `message`. The data is taken when this returns, unless what comes before in the stream is still
-/// to change it (late_write.h).
+/// Writes `region` by `message`. The data is taken when this returns.
 template <typename Message>
-CUresult SendWrite(StreamCommand& command, Message& message, const HostRegion& region) {
+CUresult SendWriteNow(StreamCommand& command, Message& message, const HostRegion& region) {
   guest::Session* session = command.session();
-  if (IsStillChanged(command.stream(), region)) [[unlikely]] {
-    message.transfer = session->NewTransfer();
-    const CUresult error = TakeLater(command, message.transfer, region);
-    return error != CUDA_SUCCESS ? error : command.Send(message);
-  }
   if (region.bytes() <= session->inline_limit()) {
     std::vector<std::byte> packed;
     if (region.contiguous()) {
@@ -102,6 +96,15 @@ CUresult SendWrite(StreamCommand& command, Message& message, const HostRegion& r
   }
   message.transfer = session->NewTransfer();
   return command.SendThen(message, [&] { return SendBulk(session, message.transfer, region); });
+}
+
+/// The same, unless what comes before in the stream is still to change the region: then the data is taken after that.
+template <typename Message>
+CUresult SendWrite(StreamCommand& command, Message& message, const HostRegion& region) {
+  if (!IsStillChanged(command.stream(), region)) [[likely]]
+    return SendWriteNow(command, message, region);
+  return WriteLate(command, region,
+                   [message, region](StreamCommand& then) mutable { return SendWriteNow(then, message, region); });
 }
 
 }  // namespace hawser::cu

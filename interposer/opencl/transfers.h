@@ -97,7 +97,7 @@ cl_int SubmitWrite(Enqueue& enqueue, opencl::Opcode opcode, Message& message, co
   const Landings changing = enqueue.EarlierReads(source, region.extent());
   if (!changing.empty()) [[unlikely]] {
     if (!blocking) {
-      message.transfer = session->NewTransfer();
+      message.transfer = session->NewLateTransfer();
       const cl_int error = enqueue.SubmitAs(opcode, message);
       if (error == CL_SUCCESS) SendLate(enqueue, message.transfer, bytes, region, changing);
       return error;
