@@ -97,6 +97,18 @@ TEST_P(LateWrites, ThoseOfOtherMemoryDoNotWait) {
   clReleaseEvent(written);
 }
 
+TEST_P(LateWrites, OthersDoNotWaitForThem) {
+  const std::vector<cl_uchar> mine(size_, 5);
+  const cl_mem third = cl_.Buffer(size_);
+  Read(cl_.queue);
+  ASSERT_EQ(clEnqueueWriteBuffer(cl_.queue, to_, CL_FALSE, 0, size_, host_.data(), 0, nullptr, nullptr), CL_SUCCESS);
+  ASSERT_EQ(clEnqueueWriteBuffer(other_, third, CL_FALSE, 0, size_, mine.data(), 0, nullptr, nullptr), CL_SUCCESS);
+  Expect(third, 5, other_);
+  Open();
+  Expect(to_, 7, cl_.queue);
+  clReleaseMemObject(third);
+}
+
 TEST_P(LateWrites, ThatBlock) {
   Open();
   Read(cl_.queue);
