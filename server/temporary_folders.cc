@@ -10,7 +10,6 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include <chrono>
 #include <cstdlib>
 #include <filesystem>
 #include <memory>
@@ -32,8 +31,6 @@ using wire::Status;
 constexpr std::string_view kPrefix = "hawser-worker-";
 /// Removing one takes as long at most, or everybody's would wait for a guest that has made very many files.
 constexpr std::chrono::seconds kLongest(30);
-/// A hawserd that ends waits so long.
-constexpr std::chrono::seconds kGrace(2);
 /// The thread's priority: the system's lowest.
 constexpr int kNice = 19;
 
@@ -51,7 +48,7 @@ TemporaryFolders::~TemporaryFolders() {
     std::unique_lock lock(mutex_);
     stopping_ = true;
     changed_.notify_all();
-    if (!changed_.wait_for(lock, kGrace, [this] { return tasks_.empty(); })) leave_ = true;
+    if (!changed_.wait_for(lock, grace_, [this] { return tasks_.empty(); })) leave_ = true;
   }
   if (thread_.joinable()) thread_.join();
 }

@@ -12,6 +12,7 @@
 #include <sys/types.h>
 
 #include <atomic>
+#include <chrono>
 #include <condition_variable>
 #include <deque>
 #include <functional>
@@ -35,9 +36,10 @@ class TemporaryFolders {
   /// Hears, on any thread, of folders that cannot be made or removed.
   using Complain = std::function<void(const std::string& text)>;
 
-  /// `base`: the folder they are in.
-  TemporaryFolders(std::string base, Complain complain) : base_(std::move(base)), complain_(std::move(complain)) {}
-  /// Waits a little for what is still to be removed.
+  /// `base`: the folder they are in. `grace`: how long the end waits for what is still to be removed.
+  TemporaryFolders(std::string base, Complain complain, std::chrono::seconds grace = std::chrono::seconds(2))
+      : base_(std::move(base)), complain_(std::move(complain)), grace_(grace) {}
+  /// Waits for that.
   ~TemporaryFolders();
 
   /// Makes one, with mode 0700. Where that is impossible it is empty; of the first time complain() hears.
@@ -59,6 +61,7 @@ class TemporaryFolders {
 
   const std::string base_;
   const Complain complain_;
+  const std::chrono::seconds grace_;
   bool complained_ = false;
 
   std::mutex mutex_;

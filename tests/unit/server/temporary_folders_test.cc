@@ -37,7 +37,9 @@ class TemporaryFoldersTest : public ::testing::Test {
   }
   void Begin() {
     folders_.reset();  // The one before has removed what it was to remove.
-    folders_.emplace(base_, [this](const std::string& text) { complaints_.push_back(text); });
+    // However busy the machine is.
+    folders_.emplace(
+        base_, [this](const std::string& text) { complaints_.push_back(text); }, std::chrono::minutes(1));
   }
   TemporaryFolder Make() { return folders_->Make(::geteuid(), ::getegid()); }
   size_t Left() const {
