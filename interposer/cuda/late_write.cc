@@ -31,11 +31,12 @@ CUresult WriteLate(StreamCommand& command, const HostRegion& region, std::functi
   }
   const auto landing = std::make_shared<Landing>(region);
   const auto take = [session, context, own, landing, write = std::move(write)](CUresult status) {
-    // Nothing is copied behind an error. Who frees the memory has waited for this, but for the session's end.
-    if (status == CUDA_SUCCESS && !session->lost() && CheckObject(own, Kind::kStream) == CUDA_SUCCESS) {
+    // Not when the session or the context has ended: the memory may be gone too. Who frees it before has waited for
+    // this.
+    if (!session->lost() && CheckObject(own, Kind::kStream) == CUDA_SUCCESS) {
       StreamCommand then;
       then.On(own);
-      CUresult written = write(then);
+      CUresult written = status == CUDA_SUCCESS ? write(then) : CUDA_SUCCESS;  // Nothing is copied behind an error.
       if (written == CUDA_SUCCESS) written = AwaitStream(own);
       int32_t none = 0;
       // The program hears of it from the next call that may tell.
@@ -56,6 +57,7 @@ CUresult WriteLate(StreamCommand& command, const HostRegion& region, std::functi
   } else {
     HostFunctions::Get().Forget(message.callback);
     landing->landed.store(true, std::memory_order_release);
+    DestroyStream(own);
   }
   return error;
 }

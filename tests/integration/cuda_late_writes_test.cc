@@ -3,14 +3,14 @@
 #include <cuda.h>
 
 #include <algorithm>
+#include <chrono>
 #include <cstdint>
-#include <cstring>
-#include <future>
 #include <thread>
-#include <utility>
+#include <tuple>
 #include <vector>
 
 #include "tests/integration/cuda_fixture.h"
+#include "tests/integration/held_stream.h"
 
 namespace hawser {
 namespace {
@@ -18,7 +18,9 @@ namespace {
 /// How the program got the memory.
 enum class Memory { kPinned, kRegistered };
 
-class CudaLateWrites : public CudaTest, public testing::WithParamInterface<std::tuple<Memory, uint32_t>> {
+class CudaLateWrites : public CudaTest,
+                       public testing::WithParamInterface<std::tuple<Memory, uint32_t>>,
+                       protected HeldStream {
  protected:
   void SetUp() override {
     CudaTest::SetUp();
@@ -46,15 +48,6 @@ class CudaLateWrites : public CudaTest, public testing::WithParamInterface<std::
     if (!pageable_.empty()) (void)cuMemHostUnregister(host_);
     CudaTest::TearDown();
   }
-  /// From now on the stream waits until Go().
-  void Hold(CUstream stream) {
-    const auto wait = [](void* data) { static_cast<std::promise<void>*>(data)->get_future().wait(); };
-    HAWSER_CU(cuLaunchHostFunc(stream, wait, &go_));
-    held_ = true;
-  }
-  void Go() {
-    if (std::exchange(held_, false)) go_.set_value();
-  }
   /// Puts `value` into the memory when the stream gets there.
   void Fill(CUstream stream, uint32_t value) {
     value_ = value;
@@ -77,8 +70,6 @@ class CudaLateWrites : public CudaTest, public testing::WithParamInterface<std::
   std::vector<uint32_t> pageable_;
   CUstream stream_ = nullptr, other_ = nullptr;
   CUdeviceptr from_ = 0, to_ = 0;
-  std::promise<void> go_;
-  bool held_ = false;
 };
 
 TEST_P(CudaLateWrites, BehindACopyToTheHost) {
@@ -168,9 +159,8 @@ TEST_P(CudaLateWrites, CopiesThatWaitAreLateToo) {
   Fill(blocking, 9);
   std::thread goes([this] {
     std::this_thread::sleep_for(std::chrono::milliseconds(50));
-    go_.set_value();
+    Go();
   });
-  held_ = false;
   const CUresult copied = cuMemcpyHtoD(to_, host_, size_);
   goes.join();
   HAWSER_CU(copied);
@@ -183,9 +173,8 @@ TEST_P(CudaLateWrites, MemoryIsFreedBehindThem) {
   HAWSER_CU(cuMemcpyHtoDAsync(to_, host_, size_, stream_));
   std::thread goes([this] {
     std::this_thread::sleep_for(std::chrono::milliseconds(50));
-    go_.set_value();
+    Go();
   });
-  held_ = false;
   CUresult freed = CUDA_SUCCESS;
   if (pageable_.empty()) {
     freed = cuMemFreeHost(host_);

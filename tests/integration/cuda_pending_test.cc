@@ -8,15 +8,15 @@
 #include <cstdlib>
 #include <future>
 #include <thread>
-#include <utility>
 #include <vector>
 
 #include "tests/integration/cuda_fixture.h"
+#include "tests/integration/held_stream.h"
 
 namespace hawser {
 namespace {
 
-class CudaPending : public CudaTest {
+class CudaPending : public CudaTest, protected HeldStream {
  protected:
   static constexpr size_t kLarge = size_t{2} << 20;
 
@@ -36,15 +36,6 @@ class CudaPending : public CudaTest {
     CudaTest::TearDown();
   }
 
-  /// From now on the stream waits until Go().
-  void Hold(CUstream stream) {
-    const auto wait = [](void* data) { static_cast<std::promise<void>*>(data)->get_future().wait(); };
-    HAWSER_CU(cuLaunchHostFunc(stream, wait, &go_));
-    held_ = true;
-  }
-  void Go() {
-    if (std::exchange(held_, false)) go_.set_value();
-  }
   void Add(CUdeviceptr memory, unsigned times, CUstream stream) {
     for (unsigned i = 0; i < times; ++i) HAWSER_CU(LaunchAdd(add_, memory, 1, 1, stream));
   }
@@ -63,8 +54,6 @@ class CudaPending : public CudaTest {
   CUstream one_ = nullptr, two_ = nullptr;
   CUdeviceptr a_ = 0, b_ = 0;
   CUfunction add_ = nullptr;
-  std::promise<void> go_;
-  bool held_ = false;
 };
 
 TEST_F(CudaPending, ThousandsOfLaunchesBehindAFunction) {
@@ -415,9 +404,7 @@ TEST_F(CudaPending, LaunchesBehindAGraphWithAFunction) {
   CUgraph graph = nullptr;
   CUgraphExec exec = nullptr;
   CUgraphNode node = nullptr;
-  CUDA_HOST_NODE_PARAMS function{};
-  function.fn = [](void* data) { static_cast<std::promise<void>*>(data)->get_future().wait(); };
-  function.userData = &go_;
+  const CUDA_HOST_NODE_PARAMS function = HoldingFunction();
   HAWSER_CU(cuGraphCreate(&graph, 0));
   HAWSER_CU(cuGraphAddHostNode(&node, graph, nullptr, 0, &function));
   HAWSER_CU(cuGraphInstantiate(&exec, graph, 0));
@@ -426,7 +413,6 @@ TEST_F(CudaPending, LaunchesBehindAGraphWithAFunction) {
   CUdeviceptr memory = 0;
   HAWSER_CU(cuMemAlloc(&memory, kLarge));
   HAWSER_CU(cuGraphLaunch(exec, one_));
-  held_ = true;
   std::thread launches([&] { AddOnThread(a_, 4000, one_); });
   HAWSER_CU(cuMemcpyHtoDAsync(memory, sent.data(), kLarge, two_));
   HAWSER_CU(cuMemcpyDtoHAsync(received.data(), memory, kLarge, two_));

@@ -67,6 +67,32 @@ TEST(BulkOrder, WhoWasNotAnnouncedNeedNotWait) {
   EXPECT_TRUE(order.Await(1));
 }
 
+TEST(BulkOrder, LateOnesComeBehindWhatWasBeforeThemAndHoldUpNobody) {
+  BulkOrder order;
+  order.Expect(2);
+  order.Expect(4);
+  for (uint64_t transfer = 1; transfer <= 5; ++transfer) order.Announce(transfer);
+  std::atomic<bool> first_done{false};
+  std::thread late([&] {
+    EXPECT_TRUE(order.Await(2));
+    EXPECT_TRUE(first_done.load());
+  });
+  EXPECT_TRUE(order.Await(1));
+  first_done = true;
+  order.Done(1);
+  late.join();  // It has its turn and is not done.
+  EXPECT_TRUE(order.Await(3));
+  EXPECT_TRUE(order.Await(9));  // Nobody announced it.
+  order.Done(3);
+  EXPECT_TRUE(order.Await(4));  // Not behind another late one either.
+  EXPECT_TRUE(order.Await(5));
+  order.Done(4);
+  order.Done(5);
+  order.Done(2);
+  order.Announce(6);
+  EXPECT_TRUE(order.Await(6));
+}
+
 TEST(BulkOrder, NobodyWaitsOnceItIsOver) {
   BulkOrder order;
   order.Announce(1);
