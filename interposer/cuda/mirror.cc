@@ -99,6 +99,12 @@ CUresult ForChanges(const std::byte* a, const std::byte* b, uint64_t size, Visit
 struct Mirrors::Mirror {
   explicit Mirror(const MirrorRange& what) : range(what), both(what.size) {}
   std::byte* host() const { return static_cast<std::byte*>(Pointer(range.host)); }
+  /// Attached to a stream that who waits for this one has not waited for.
+  bool IsElsewhere(const CUstream_st* stream) const {
+    if (attached_to == nullptr || attached_to == stream) return false;
+    if (CheckObject(attached_to, Kind::kStream) != CUDA_SUCCESS) return false;  // With its end it is everybody's.
+    return stream != stream->context->legacy || !attached_to->blocking();
+  }
 
   MirrorRange range;
   Pages both;          ///< What host and device last had.
@@ -286,6 +292,8 @@ CUresult Mirrors::Pull(uint64_t mark, CUctx_st* context, CUstream_st* stream) {
   });
   for (const auto& [host, mirror] : mirrors_) {
     if (mirror->fresh || mirror->range.context->fault.load(std::memory_order_relaxed) != 0) continue;
+    // The kernels of its own stream may still be at it.
+    if (stream != nullptr && mirror->IsElsewhere(stream)) continue;
     if (const CUresult error = Fetch(*mirror); error != CUDA_SUCCESS) return error;
   }
   return CUDA_SUCCESS;

@@ -111,7 +111,8 @@ CUresult Waits(Place& at, unsigned round) {
   CUdeviceptr word = 0;
   TRY(cuMemAlloc(&word, sizeof(uint32_t)));
   const AtEnd free([word] { return cuMemFree(word); });
-  TRY(cuMemsetD32(word, 0, 1));
+  TRY(cuMemsetD32Async(word, 0, 1, at.stream));
+  TRY(cuStreamSynchronize(at.stream));  // The other stream is in no order with this one.
   TRY(cuStreamWaitValue32(at.stream, word, 1, CU_STREAM_WAIT_VALUE_EQ));
   TRY(cuMemsetD32Async(at.memory, round, kItems, at.stream));
   CUresult set = CUDA_SUCCESS;
