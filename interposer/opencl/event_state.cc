@@ -71,7 +71,6 @@ void Announce(cl_event event, const opencl::EventStatus& notice) {
   if (on_complete) on_complete();
   const std::shared_ptr<Landing>& landing = event->landing;
   LandingBook& book = LandingBook::Get();
-  if (landing != nullptr && landing->follows_event) ShowLanded(book.Land(landing, CL_SUCCESS));
   if (book.Hold(event)) return;
   ShowFinal(event, landing != nullptr && notice.status == CL_COMPLETE ? landing->failure.load() : notice.status);
 }

@@ -33,9 +33,9 @@ LandingBook& LandingBook::Get() {
   return *book;
 }
 
-std::shared_ptr<Landing> LandingBook::Open(const void* memory, size_t size, bool follows_event) {
+std::shared_ptr<Landing> LandingBook::Open(const void* memory, size_t size) {
   count_.fetch_add(1, std::memory_order_acq_rel);
-  return std::make_shared<Landing>(memory, size, follows_event);
+  return std::make_shared<Landing>(memory, size);
 }
 
 std::vector<cl_event> LandingBook::Land(const std::shared_ptr<Landing>& landing, cl_int failure) {
@@ -97,7 +97,7 @@ bool LandingBook::Hold(cl_event event) {
   if (Empty()) return false;
   std::lock_guard lock(mutex_);
   Landings blocking = event->after;  // Kept: commands that wait for a held event come after these too.
-  if (event->landing != nullptr && !event->landing->follows_event) blocking.push_back(event->landing);
+  if (event->landing != nullptr) blocking.push_back(event->landing);
   for (const auto& landing : blocking) {
     if (IsLanded(landing)) continue;
     landing->held.push_back(Use(event));

@@ -2,7 +2,8 @@
 // Completions are announced on the command channel while the data of reads arrives in its own time. The book knows
 // which reads each command comes after (by its wait list, by its place in the queue, by barriers), and holds its
 // completion back until their data has landed. The order in which the server announces does not matter. A write of what
-// such a read brings takes its data when that has landed, as it does natively.
+// such a read brings takes its data when that has landed, as it does natively; so does a read into the same memory, whose
+// data goes in behind that of the earlier ones.
 //
 // Threading: thread-safe; one mutex, taken only while data is on its way. It also guards the lists of landings in
 // queues and events. The functions that free completions return them, so that the caller shows them without the mutex.
@@ -29,11 +30,9 @@ struct AfterLandings {
 
 /// One read whose data nobody waits for, and where in the program's memory that goes (nowhere: 0 to 0).
 struct Landing {
-  Landing(const void* memory, size_t size, bool follows)
-      : begin(reinterpret_cast<uintptr_t>(memory)), end(begin + size), follows_event(follows) {}
+  Landing(const void* memory, size_t size) : begin(reinterpret_cast<uintptr_t>(memory)), end(begin + size) {}
 
   const uintptr_t begin, end;
-  const bool follows_event;  ///< Lands because its event completes (a map's copy), not before.
   std::atomic<bool> landed{false};
   std::atomic<cl_int> failure{CL_SUCCESS};
   std::vector<cl_event> held;  ///< Completions that wait for it, each with a use; the book's mutex.
@@ -47,7 +46,7 @@ class LandingBook {
   static LandingBook& Get();
 
   /// A read into that memory is about to be sent.
-  std::shared_ptr<Landing> Open(const void* memory = nullptr, size_t size = 0, bool follows_event = false);
+  std::shared_ptr<Landing> Open(const void* memory = nullptr, size_t size = 0);
   /// Its data is there, or never will be (`failure`). Returns completions that may be shown now.
   std::vector<cl_event> Land(const std::shared_ptr<Landing>& landing, cl_int failure);
   /// No data is on its way: nothing else need be asked.

@@ -49,8 +49,7 @@ cl_int MapInPlace(Enqueue& enqueue, cl_mem mem, bool blocking, std::byte* host, 
     if (!blocking && !enqueue.wants_event() && !enqueue.waits()) return CL_SUCCESS;
     return SubmitPlaceAndWait(enqueue, mem, blocking);
   }
-  enqueue.OnComplete([host, heap, size] { std::memcpy(host, heap, size); });
-  enqueue.Land(LandingBook::Get().Open(host, size, /*follows_event=*/true));
+  CopyWhenComplete(enqueue, host, heap, size);
   return SubmitPlaceAndWait(enqueue, mem, blocking);
 }
 

@@ -51,8 +51,7 @@ cl_int CopyOnHost(Enqueue& enqueue, bool blocking, void* destination, const void
     std::memcpy(destination, source, size);
     return enqueue.CompleteLocally();
   }
-  enqueue.OnComplete([destination, source, size] { std::memcpy(destination, source, size); });
-  enqueue.Land(LandingBook::Get().Open(destination, size, /*follows_event=*/true));
+  CopyWhenComplete(enqueue, destination, source, size);
   error = SubmitMarker(enqueue);
   return error == CL_SUCCESS && blocking ? AwaitMade(enqueue) : error;
 }

@@ -17,7 +17,13 @@ class RemoteRead final : public guest::ReplySink, public guest::BulkSink {
   /// `target` null: the data (small) is dropped. Without a landing the caller waits.
   RemoteRead(guest::Session* session, void* target, const Region& region)
       : session_(session), target_(static_cast<std::byte*>(target)), region_(region) {}
-  void SetLanding(std::shared_ptr<Landing> landing) { landing_ = std::move(landing); }
+  /// `earlier`: reads into the same memory, behind which the data goes in, whichever comes first.
+  void SetLanding(std::shared_ptr<Landing> landing, Landings earlier) {
+    landing_ = std::move(landing);
+    if (earlier.empty()) return;
+    earlier_ = std::move(earlier);
+    aside_ = std::make_shared<std::vector<std::byte>>(region_.bytes());
+  }
 
   void OnReply(wire::Bytes payload) override;
   void OnLost() override;
@@ -38,7 +44,9 @@ class RemoteRead final : public guest::ReplySink, public guest::BulkSink {
   std::byte* target_;
   Region region_;
   std::shared_ptr<Landing> landing_;
-  std::vector<std::byte> chunk_;  // Of strided targets.
+  Landings earlier_;
+  std::shared_ptr<std::vector<std::byte>> aside_;  // Data that waits for them, or null.
+  std::vector<std::byte> chunk_;                   // Of strided targets.
   cl_int status_ = CL_SUCCESS;
   std::atomic<bool> done_{false};
   std::atomic<int> refs_{2};
@@ -51,6 +59,9 @@ cl_int SendStrided(guest::Session* session, uint64_t transfer, const std::byte* 
 /// Small strided data in one piece, kept in `packed`. Not in a thread's own variable: programs call from destructors
 /// that run at exit, after those of the thread.
 wire::Bytes GatherSmall(const std::byte* source, const Region& region, std::vector<std::byte>* packed);
+/// The command, which is about to be submitted, copies memory of the program when it is complete, and reads that come
+/// before it have brought what they bring there.
+void CopyWhenComplete(Enqueue& enqueue, void* to, const void* from, size_t size);
 /// Sends a command that does nothing but complete in its place among the queue's commands.
 cl_int SubmitMarker(Enqueue& enqueue);
 /// Waits for the event that Submit made (ForceEvent).
@@ -64,10 +75,15 @@ cl_int SubmitRead(Enqueue& enqueue, opencl::Opcode opcode, Message& message, voi
   guest::Session* session = enqueue.queue()->session;
   if (blocking && enqueue.waits_for_failed()) return CL_EXEC_STATUS_ERROR_FOR_EVENTS_IN_WAIT_LIST;
   const bool bulk = region.bytes() > session->inline_limit();
+  const size_t extent = target != nullptr ? region.extent() : 0;
+  Landings earlier = enqueue.EarlierReads(target, extent);
+  if (blocking && !earlier.empty()) {
+    if (const cl_int error = enqueue.AwaitReads(earlier); error != CL_SUCCESS) return error;
+  }
   auto* read = new RemoteRead(session, target, region);
   if (!blocking) {
-    auto landing = LandingBook::Get().Open(target, target != nullptr ? region.extent() : 0);
-    read->SetLanding(landing);
+    auto landing = LandingBook::Get().Open(target, extent);
+    read->SetLanding(landing, std::move(earlier));
     enqueue.Land(landing);
     if (bulk) enqueue.ForceEvent();  // Its completion tells what may depend on the data.
   }

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Threads: a RemoteRead's sink functions run on whichever thread receives the channel; the thread that enqueued waits
 // for done() or leaves.
+#include <cstring>
+
 #include "interposer/opencl/delivery.h"
 #include "interposer/opencl/transfers.h"
 
@@ -21,7 +23,11 @@ void RemoteRead::OnReply(wire::Bytes payload) {
   } else if (reply.data.size() != region_.bytes()) {
     Conclude(kMalformed, false);
   } else {
-    if (target_ != nullptr) Scatter(target_, region_, 0, reply.data.size(), reply.data.data());
+    if (aside_ != nullptr) {
+      std::memcpy(aside_->data(), reply.data.data(), reply.data.size());
+    } else if (target_ != nullptr) {
+      Scatter(target_, region_, 0, reply.data.size(), reply.data.data());
+    }
     Conclude(CL_SUCCESS, false);
   }
 }
@@ -31,13 +37,14 @@ void RemoteRead::OnLost() { Conclude(guest::Session::lost_code(), false); }
 std::byte* RemoteRead::Place(uint64_t offset, uint32_t size) {
   const uint64_t total = region_.bytes();
   if (offset > total || size > total - offset) return nullptr;
+  if (aside_ != nullptr) return aside_->data() + offset;
   if (region_.contiguous()) return target_ + offset;
   if (chunk_.size() < size) chunk_.resize(size);
   return chunk_.data();
 }
 
 void RemoteRead::OnChunk(uint64_t offset, uint32_t size) {
-  if (!region_.contiguous()) Scatter(target_, region_, offset, size, chunk_.data());
+  if (aside_ == nullptr && !region_.contiguous()) Scatter(target_, region_, offset, size, chunk_.data());
 }
 
 void RemoteRead::OnEnd(int32_t status) { Conclude(status, true); }
@@ -45,7 +52,14 @@ void RemoteRead::OnEnd(int32_t status) { Conclude(status, true); }
 void RemoteRead::Conclude(cl_int status, bool bulk) {
   status_ = status;
   done_.store(true, std::memory_order_release);
-  if (landing_ != nullptr) {
+  if (aside_ != nullptr && status == CL_SUCCESS) {
+    LandingBook::Get().Then(earlier_, [session = session_, target = target_, region = region_, landing = landing_,
+                                       aside = std::move(aside_)] {
+      Scatter(target, region, 0, aside->size(), aside->data());
+      ShowLanded(LandingBook::Get().Land(landing, CL_SUCCESS));
+      session->Wake();
+    });
+  } else if (landing_ != nullptr) {
     ShowLanded(LandingBook::Get().Land(landing_, status));
     if (bulk) session_->Wake();  // Those who wait for events receive on the other channel.
   }
@@ -113,6 +127,21 @@ wire::Bytes GatherSmall(const std::byte* source, const Region& region, std::vect
   packed->resize(region.bytes());
   Gather(source, region, 0, packed->size(), packed->data());
   return *packed;
+}
+
+void CopyWhenComplete(Enqueue& enqueue, void* to, const void* from, size_t size) {
+  Landings earlier = enqueue.EarlierReads(to, size);
+  const Landings source = enqueue.EarlierReads(from, size);
+  earlier.insert(earlier.end(), source.begin(), source.end());
+  const auto landing = LandingBook::Get().Open(to, size);
+  enqueue.Land(landing);
+  enqueue.OnComplete([=, session = enqueue.queue()->session] {
+    LandingBook::Get().Then(earlier, [=] {
+      std::memcpy(to, from, size);
+      ShowLanded(LandingBook::Get().Land(landing, CL_SUCCESS));
+      session->Wake();
+    });
+  });
 }
 
 cl_int SubmitMarker(Enqueue& enqueue) {

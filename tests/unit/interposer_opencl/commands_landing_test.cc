@@ -132,14 +132,14 @@ TEST_F(LandingTest, AFinishAwaitsWhatItsQueueComesAfter) {
   EXPECT_TRUE(book_.Of(&queue_).empty());
 }
 
-TEST_F(LandingTest, ACopyThatFollowsItsEventDoesNotHoldIt) {
-  auto copy = book_.Open(nullptr, 0, /*follows_event=*/true);
+TEST_F(LandingTest, ACopyThatIsDoneWhenItsEventCompletesDoesNotHoldIt) {
+  auto copy = book_.Open();
   const Event map = Command(&queue_, {}, copy);
   const Event behind = Command(&queue_);
-  EXPECT_FALSE(Held(map));
   EXPECT_TRUE(Held(behind));
-  EXPECT_FALSE(book_.Of(&queue_).empty());
   EXPECT_EQ(Land(copy), 1u);
+  EXPECT_FALSE(Held(map));
+  EXPECT_TRUE(book_.Of(&queue_).empty());
 }
 
 TEST(SvmPagesTest, MapsExactlyThereAndSharesPages) {

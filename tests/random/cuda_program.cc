@@ -1,0 +1,724 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tests/random/cuda_program.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+#include <chrono>
+#include <cstring>
+
+namespace hawser::random {
+namespace {
+
+/// Thrown where the program cannot go on.
+struct Failed {};
+
+void CUDA_CB AwaitGate(void* function) { static_cast<std::promise<void>*>(function)->get_future().wait(); }
+void CUDA_CB Reached(void* promise) { static_cast<std::promise<void>*>(promise)->set_value(); }
+
+std::string ErrorName(CUresult result) {
+  const char* name = nullptr;
+  return cuGetErrorName(result, &name) == CUDA_SUCCESS && name != nullptr ? name : std::to_string(result);
+}
+
+}  // namespace
+
+CudaProgram::CudaProgram(uint64_t seed, CUcontext context, bool tell)
+    : random_(seed),
+      seed_(seed),
+      context_(context),
+      tell_(tell),
+      hands_(3, [context] { (void)cuCtxSetCurrent(context); }),
+      later_([context] { (void)cuCtxSetCurrent(context); }) {}
+
+CudaProgram::~CudaProgram() { OpenAll(); }
+
+void CudaProgram::Tell(const std::string& what) const {
+  if (!tell_) return;
+  printf("%s\n", what.c_str());
+  fflush(stdout);
+}
+
+void CudaProgram::Wrong(const std::string& what) {
+  printf("wrong: seed %llu: %s\n", static_cast<unsigned long long>(seed_), what.c_str());
+  fflush(stdout);
+  failed_ = true;
+  throw Failed{};
+}
+
+void CudaProgram::Do(const std::string& what, const std::function<CUresult()>& call, size_t owner) {
+  const size_t who = owner == kAnybody ? Pick(hands_.count()) : owner;
+  Tell("  " + std::to_string(who) + ": " + what);
+  const auto result = static_cast<CUresult>(
+      hands_.Run(who, "seed " + std::to_string(seed_) + ": " + what, [&] { return static_cast<int>(call()); }));
+  if (result != CUDA_SUCCESS) Wrong(what + ": " + ErrorName(result));
+}
+
+// Order.
+
+CudaProgram::Stream* CudaProgram::Find(Agent agent) {
+  for (const auto& stream : streams_) {
+    if (stream->agent == agent) return stream.get();
+  }
+  return nullptr;
+}
+
+CudaProgram::Stream& CudaProgram::AnyStream() { return *streams_[Pick(streams_.size())]; }
+
+void CudaProgram::Join(Stream& stream) {
+  stream.clock.Join(host_);
+  Stream& legacy = *streams_[0];
+  if (&stream == &legacy) {
+    for (const auto& other : streams_) {
+      if (other->blocking) legacy.clock.Join(other->clock);
+    }
+  } else if (stream.blocking) {
+    stream.clock.Join(legacy.clock);
+  }
+}
+
+Stamp CudaProgram::Begin(Stream& stream) {
+  Join(stream);
+  return stream.clock.Tick(stream.agent);
+}
+
+void CudaProgram::WaitFor(Stream& stream, Stream& other) {
+  const CUevent event = AnyEvent();
+  Begin(other);
+  Do("record in " + std::to_string(other.agent), [&] { return cuEventRecord(event, other.handle); }, other.owner);
+  const Clock recorded = other.clock;
+  Begin(stream);
+  stream.clock.Join(recorded);
+  Do("wait in " + std::to_string(stream.agent), [&] { return cuStreamWaitEvent(stream.handle, event, 0); },
+     stream.owner);
+}
+
+void CudaProgram::OpenFor(const Clock& clock) {
+  // Host functions of different streams may share a thread.
+  bool functions = false;
+  std::erase_if(host_functions_, [&](Stamp stamp) { return host_.Covers(stamp); });
+  for (const Stamp stamp : host_functions_) functions = functions || clock.Covers(stamp);
+  for (size_t i = 0; i < gates_.size();) {
+    Gate* const gate = gates_[i].get();
+    if (!clock.Covers(gate->stamp) && !(functions && gate->word == 0)) {
+      ++i;
+      continue;
+    }
+    Tell("  a gate opens");
+    later_.Do(std::chrono::microseconds(Pick(3) == 0 ? Pick(3000) : 0), [gate, opener = opener_] {
+      if (gate->word != 0) {
+        (void)cuStreamWriteValue32(opener, gate->word, 1, CU_STREAM_WRITE_VALUE_DEFAULT);
+      } else {
+        gate->function.set_value();
+      }
+    });
+    open_.push_back(std::move(gates_[i]));
+    gates_.erase(gates_.begin() + static_cast<ptrdiff_t>(i));
+  }
+}
+
+void CudaProgram::OpenAll() {
+  Clock all = gone_;
+  for (const auto& stream : streams_) all.Join(stream->clock);
+  OpenFor(all);
+}
+
+void CudaProgram::WaitForAll() {
+  OpenAll();
+  Do("synchronize the context", [] { return cuCtxSynchronize(); });
+  host_.Join(gone_);
+  for (const auto& stream : streams_) host_.Join(stream->clock);
+}
+
+void CudaProgram::WaitOnHost(Agent agent) {
+  Stream* const stream = Find(agent);
+  const size_t way = Pick(6);
+  if (stream == nullptr || way == 0) return WaitForAll();
+  const std::string name = std::to_string(stream->agent);
+  if (way == 1 || way == 2) {
+    OpenFor(stream->clock);
+    if (way == 1) {
+      Do("synchronize stream " + name, [&] { return cuStreamSynchronize(stream->handle); }, stream->owner);
+    } else {
+      Do("query stream " + name, [&] {
+        CUresult result;
+        while ((result = cuStreamQuery(stream->handle)) == CUDA_ERROR_NOT_READY) std::this_thread::yield();
+        return result;
+      }, stream->owner);
+    }
+    host_.Join(stream->clock);
+    return;
+  }
+  const Stamp stamp = Begin(*stream);
+  if (way == 5) {
+    std::promise<void>& reached = reached_.emplace_back();
+    host_functions_.push_back(stamp);
+    Do("host function in " + name, [&] { return cuLaunchHostFunc(stream->handle, Reached, &reached); }, stream->owner);
+    OpenFor(stream->clock);
+    Do("wait for the host function", [&] {
+      reached.get_future().wait();
+      return CUDA_SUCCESS;
+    });
+  } else {
+    const CUevent event = AnyEvent();
+    Do("record in " + name, [&] { return cuEventRecord(event, stream->handle); }, stream->owner);
+    OpenFor(stream->clock);
+    if (way == 3) {
+      Do("synchronize the event", [&] { return cuEventSynchronize(event); });
+    } else {
+      Do("query the event", [&] {
+        CUresult result;
+        while ((result = cuEventQuery(event)) == CUDA_ERROR_NOT_READY) std::this_thread::yield();
+        return result;
+      });
+    }
+  }
+  host_.Join(stream->clock);
+}
+
+void CudaProgram::WaitForIdle(const Memory& memory) {
+  if (memory.kind != MemoryKind::kManaged) return;
+  for (Agent agent = 1; agent <= agents_; ++agent) {
+    if (memory.only != kTheHost && memory.only != agent) continue;
+    const Stream* const stream = Find(agent);
+    const Stamp last = {agent, stream != nullptr ? stream->clock.at(agent) : gone_.at(agent)};
+    if (!host_.Covers(last)) WaitOnHost(agent);
+  }
+}
+
+void CudaProgram::OrderOnStream(Stream& stream, const Use& use) {
+  Join(stream);
+  while (const std::optional<Stamp> race = use.memory->used.Race(use.offset, use.size, use.write, stream.clock)) {
+    Stream* const other = Find(race->agent);
+    if (other != nullptr && Chance(75)) {
+      WaitFor(stream, *other);
+    } else {
+      WaitOnHost(race->agent);
+    }
+    Join(stream);
+  }
+}
+
+void CudaProgram::OrderOnHost(const Use& use) {
+  while (const std::optional<Stamp> race = use.memory->used.Race(use.offset, use.size, use.write, host_))
+    WaitOnHost(race->agent);
+}
+
+// Things.
+
+CUevent CudaProgram::AnyEvent() {
+  const size_t index = Pick(4);
+  if (index >= events_.size() || Chance(10)) {
+    CUevent event = nullptr;
+    Do("make an event", [&] { return cuEventCreate(&event, Chance(50) ? CU_EVENT_DISABLE_TIMING : CU_EVENT_DEFAULT); });
+    if (index >= events_.size()) {
+      events_.push_back(event);
+      return event;
+    }
+    Do("destroy an event", [&] { return cuEventDestroy(events_[index]); });
+    events_[index] = event;
+  }
+  return events_[index];
+}
+
+void CudaProgram::MakeStream() {
+  auto stream = std::make_unique<Stream>();
+  stream->agent = ++agents_;
+  stream->owner = kAnybody;
+  stream->blocking = Chance(30);
+  const unsigned flags = stream->blocking ? CU_STREAM_DEFAULT : CU_STREAM_NON_BLOCKING;
+  Do("make stream " + std::to_string(stream->agent), [&] { return cuStreamCreate(&stream->handle, flags); });
+  streams_.push_back(std::move(stream));
+}
+
+void CudaProgram::DestroyStream() {
+  const size_t index = Pick(streams_.size());
+  Stream& stream = *streams_[index];
+  if (index == 0 || stream.owner != kAnybody) return;
+  for (const auto& memory : memories_) {
+    if (memory->only == stream.agent) return;
+  }
+  // The legacy stream may wait for what is still in it.
+  if (stream.blocking) OpenFor(stream.clock);
+  Do("destroy stream " + std::to_string(stream.agent), [&] { return cuStreamDestroy(stream.handle); });
+  gone_.Join(stream.clock);
+  streams_.erase(streams_.begin() + static_cast<ptrdiff_t>(index));
+}
+
+void CudaProgram::MakeCode() {
+  Code code{};
+  const std::string text = ModuleText(16, static_cast<unsigned>(Pick(4)));
+  Do("load a module", [&] { return cuModuleLoadData(&code.module, text.c_str()); });
+  Do("find a function", [&] { return cuModuleGetFunction(&code.kernels.mix, code.module, "mix"); });
+  code_.push_back(code);
+}
+
+void CudaProgram::UnloadCode() {
+  if (code_.size() < 2 || !graphs_.empty()) return;
+  const size_t index = Pick(code_.size());
+  OpenAll();
+  Do("unload a module", [&] { return cuModuleUnload(code_[index].module); });
+  code_.erase(code_.begin() + static_cast<ptrdiff_t>(index));
+}
+
+Memory* CudaProgram::NewMemory(MemoryKind kind) {
+  static constexpr size_t kSizes[] = {64, 300, 4096, 10000, 65536, 70001, 150000, 1 << 20, (1 << 20) + 4099};
+  size_t size = kSizes[Pick(std::size(kSizes))];
+  size_t width = 0;
+  if (kind == MemoryKind::kArray) {
+    width = 1 + Pick(300);
+    size = width * (1 + Pick(200));
+  }
+  auto memory = std::make_unique<Memory>(kind, size, random_);
+  memory->number = ++memories_made_;
+  memory->width = width;
+  memories_.push_back(std::move(memory));
+  return memories_.back().get();
+}
+
+void CudaProgram::MakeMemory() {
+  Memory& memory = *NewMemory(static_cast<MemoryKind>(Pick(kMemoryKinds)));
+  const std::string name = std::string(Name(memory.kind)) + std::to_string(memory.number);
+  void* host = nullptr;
+  switch (memory.kind) {
+    case MemoryKind::kDevice:
+      Do("allocate " + name, [&] { return cuMemAlloc(&memory.device, memory.size); });
+      break;
+    case MemoryKind::kPooled: {
+      Stream& stream = AnyStream();
+      const Stamp stamp = Begin(stream);
+      Do("allocate " + name, [&] { return cuMemAllocAsync(&memory.device, memory.size, stream.handle); }, stream.owner);
+      memory.used.Use(0, memory.size, true, stamp);
+      break;
+    }
+    case MemoryKind::kMapped: {
+      CUmemAllocationProp properties{};
+      properties.type = CU_MEM_ALLOCATION_TYPE_PINNED;
+      properties.location.type = CU_MEM_LOCATION_TYPE_DEVICE;
+      CUmemAccessDesc access{};
+      access.location = properties.location, access.flags = CU_MEM_ACCESS_FLAGS_PROT_READWRITE;
+      Do("map " + name, [&] {
+        size_t granularity = 0;
+        CUmemGenericAllocationHandle handle = 0;
+        CUresult result = cuMemGetAllocationGranularity(&granularity, &properties, CU_MEM_ALLOC_GRANULARITY_MINIMUM);
+        if (result != CUDA_SUCCESS) return result;
+        memory.reserved = (memory.size + granularity - 1) / granularity * granularity;
+        if ((result = cuMemAddressReserve(&memory.device, memory.reserved, 0, 0, 0)) != CUDA_SUCCESS) return result;
+        if ((result = cuMemCreate(&handle, memory.reserved, &properties, 0)) != CUDA_SUCCESS) return result;
+        if ((result = cuMemMap(memory.device, memory.reserved, 0, handle, 0)) != CUDA_SUCCESS) return result;
+        if ((result = cuMemRelease(handle)) != CUDA_SUCCESS) return result;
+        return cuMemSetAccess(memory.device, memory.reserved, &access, 1);
+      });
+      break;
+    }
+    case MemoryKind::kGlobal: {
+      const std::string text = ModuleText(memory.size, static_cast<unsigned>(memory.number));
+      size_t size = 0;
+      Do("load " + name, [&] { return cuModuleLoadData(&memory.module, text.c_str()); });
+      Do("find " + name, [&] { return cuModuleGetGlobal(&memory.device, &size, memory.module, "bytes"); });
+      if (size != memory.size) Wrong("a variable's size");
+      break;
+    }
+    case MemoryKind::kManaged:
+      Do("allocate " + name, [&] { return cuMemAllocManaged(&memory.device, memory.size, CU_MEM_ATTACH_GLOBAL); });
+      memory.host = reinterpret_cast<uint8_t*>(memory.device);
+      break;
+    case MemoryKind::kPinned:
+      Do("allocate " + name, [&] {
+        const CUresult result = cuMemHostAlloc(&host, memory.size, Chance(50) ? CU_MEMHOSTALLOC_DEVICEMAP : 0);
+        return result != CUDA_SUCCESS ? result : cuMemHostGetDevicePointer(&memory.device, host, 0);
+      });
+      memory.host = static_cast<uint8_t*>(host);
+      break;
+    case MemoryKind::kRegistered:
+      host = aligned_alloc(4096, (memory.size + 4095) / 4096 * 4096);
+      Do("register " + name, [&] {
+        const CUresult result = cuMemHostRegister(host, memory.size, CU_MEMHOSTREGISTER_DEVICEMAP);
+        return result != CUDA_SUCCESS ? result : cuMemHostGetDevicePointer(&memory.device, host, 0);
+      });
+      memory.host = static_cast<uint8_t*>(host);
+      break;
+    case MemoryKind::kPageable:
+      memory.host = static_cast<uint8_t*>(malloc(memory.size));
+      break;
+    case MemoryKind::kArray: {
+      CUDA_ARRAY_DESCRIPTOR descriptor{};
+      descriptor.Width = memory.width, descriptor.Height = memory.size / memory.width;
+      descriptor.Format = CU_AD_FORMAT_UNSIGNED_INT8, descriptor.NumChannels = 1;
+      Do("make " + name, [&] { return cuArrayCreate(&memory.array, &descriptor); });
+      break;
+    }
+  }
+  // Nothing is read before it has been written.
+  if (memory.host != nullptr) {
+    WaitForIdle(memory);
+    memset(memory.host, 0, memory.size);
+    memory.used.Use(0, memory.size, true, host_.Tick(kTheHost));
+    return;
+  }
+  const std::vector<uint8_t> zeros(memory.size);
+  Stream& legacy = *streams_[0];
+  OrderOnStream(legacy, {&memory, 0, memory.size, true});
+  const Stamp stamp = Begin(legacy);
+  OpenFor(legacy.clock);
+  Do("clear " + name, [&] {
+    if (memory.array == nullptr) return cuMemcpyHtoD(memory.device, zeros.data(), memory.size);
+    CUDA_MEMCPY2D copy{};
+    copy.srcMemoryType = CU_MEMORYTYPE_HOST, copy.srcHost = zeros.data(), copy.srcPitch = memory.width;
+    copy.dstMemoryType = CU_MEMORYTYPE_ARRAY, copy.dstArray = memory.array;
+    copy.WidthInBytes = memory.width, copy.Height = memory.size / memory.width;
+    return cuMemcpy2D(&copy);
+  });
+  memory.used.Use(0, memory.size, true, stamp);
+}
+
+void CudaProgram::EndUses(Memory& memory) { OrderOnHost({&memory, 0, memory.size, true}); }
+
+void CudaProgram::FreeMemory(size_t index) {
+  Memory& memory = *memories_[index];
+  if (memory.graphs != 0) return;
+  const std::string name = std::string(Name(memory.kind)) + std::to_string(memory.number);
+  if (memory.kind == MemoryKind::kPooled && Chance(70)) {
+    Stream& stream = AnyStream();
+    OrderOnStream(stream, {&memory, 0, memory.size, true});
+    Begin(stream);
+    Do("free " + name, [&] { return cuMemFreeAsync(memory.device, stream.handle); }, stream.owner);
+  } else {
+    // Freeing a device's memory waits for what uses it.
+    if (memory.kind != MemoryKind::kDevice || Chance(50)) EndUses(memory);
+    if (memory.kind != MemoryKind::kPageable) OpenAll();
+    Do("free " + name, [&] {
+      switch (memory.kind) {
+        case MemoryKind::kMapped: {
+          CUresult result = cuMemUnmap(memory.device, memory.reserved);
+          return result != CUDA_SUCCESS ? result : cuMemAddressFree(memory.device, memory.reserved);
+        }
+        case MemoryKind::kGlobal:
+          return cuModuleUnload(memory.module);
+        case MemoryKind::kPinned:
+          return cuMemFreeHost(memory.host);
+        case MemoryKind::kRegistered: {
+          const CUresult result = cuMemHostUnregister(memory.host);
+          free(memory.host);
+          return result;
+        }
+        case MemoryKind::kPageable:
+          free(memory.host);
+          return CUDA_SUCCESS;
+        case MemoryKind::kArray:
+          return cuArrayDestroy(memory.array);
+        default:
+          return cuMemFree(memory.device);
+      }
+    });
+  }
+  memories_.erase(memories_.begin() + static_cast<ptrdiff_t>(index));
+}
+
+// Steps.
+
+bool CudaProgram::MayUse(const Memory& memory, Agent stream) const {
+  return memory.only == kTheHost || memory.only == stream;
+}
+
+bool CudaProgram::Choose(Operation* operation, bool in_graph, Agent stream) {
+  using What = Operation::What;
+  static constexpr What kWhats[] = {What::kCopy, What::kCopy, What::kCopy,     What::kRectangle, What::kFill,
+                                    What::kMix,  What::kMix,  What::kHostMix, What::kWriteValue};
+  Operation& chosen = *operation;
+  chosen = {};
+  chosen.what = kWhats[Pick(std::size(kWhats))];
+  if (in_graph && chosen.what == What::kWriteValue) return false;
+  Memory& to = *memories_[Pick(memories_.size())];
+  Memory& from = *memories_[Pick(memories_.size())];
+  if (!MayUse(to, stream) || !MayUse(from, stream)) return false;
+  if (in_graph && (to.only != kTheHost || from.only != kTheHost)) return false;
+  chosen.to.memory = &to;
+  const bool has_source = chosen.what != What::kFill && chosen.what != What::kWriteValue;
+  if (has_source) chosen.from.memory = &from;
+  chosen.general = Chance(40);
+  chosen.value = static_cast<uint32_t>(random_());
+  chosen.factor = static_cast<uint8_t>(random_() | 1), chosen.addend = static_cast<uint8_t>(random_());
+  const bool arrays = to.kind == MemoryKind::kArray || (has_source && from.kind == MemoryKind::kArray);
+  switch (chosen.what) {
+    case What::kCopy:
+      if (arrays) chosen.what = What::kRectangle;
+      break;
+    case What::kFill:
+    case What::kWriteValue:
+      if (to.device == 0) return false;
+      break;
+    case What::kMix:
+      if (to.device == 0 || from.device == 0) return false;
+      break;
+    case What::kHostMix:
+      if (!to.IsPlainHost() || !from.IsPlainHost()) return false;
+      break;
+    case What::kRectangle:
+      break;
+  }
+  if (chosen.what == What::kRectangle) {
+    const auto shape = [&](Side* side) {
+      if (side->memory->kind == MemoryKind::kArray) {
+        side->pitch = side->memory->width;
+        chosen.width = std::min(chosen.width, side->pitch);
+        return;
+      }
+      side->pitch = std::min(side->memory->size, chosen.width + Pick(64));
+      chosen.width = std::min(chosen.width, side->pitch);
+    };
+    chosen.width = 1 + Pick(256);
+    shape(&chosen.to);
+    shape(&chosen.from);
+    shape(&chosen.to);
+    const auto rows = [&](const Side& side) { return std::max<size_t>(1, side.memory->size / side.pitch); };
+    chosen.height = 1 + Pick(std::min(rows(chosen.to), rows(chosen.from)));
+    const auto place = [&](Side* side) {
+      if (side->memory->kind == MemoryKind::kArray) {
+        side->offset = Pick(side->pitch - chosen.width + 1) + Pick(rows(*side) - chosen.height + 1) * side->pitch;
+      } else {
+        side->offset = Pick(side->memory->size - ((chosen.height - 1) * side->pitch + chosen.width) + 1);
+      }
+    };
+    place(&chosen.to);
+    place(&chosen.from);
+    return !chosen.Overlaps();
+  }
+  size_t limit = has_source ? std::min(to.size, from.size) : to.size;
+  if (chosen.what == What::kMix || chosen.what == What::kHostMix) limit = std::min<size_t>(limit, 100000);
+  chosen.width = Chance(30) ? limit : 1 + Pick(limit);
+  chosen.to.offset = Pick(to.size - chosen.width + 1);
+  if (has_source) chosen.from.offset = Pick(from.size - chosen.width + 1);
+  if (&to == &from && (chosen.what == What::kMix || chosen.what == What::kHostMix) && Chance(50))
+    chosen.from.offset = chosen.to.offset;
+  if (chosen.what == What::kFill) {
+    chosen.element = 1U << Pick(3);
+    if (in_graph && chosen.element == 1) chosen.value &= 0xff;
+    if (in_graph && chosen.element == 2) chosen.value &= 0xffff;
+  }
+  if (chosen.what == What::kWriteValue) chosen.element = 4, chosen.width = 4;
+  if (chosen.element > 1) {
+    chosen.to.offset &= ~size_t{3};
+    chosen.width = chosen.width / chosen.element * chosen.element;
+    if (chosen.width == 0 || chosen.to.offset + chosen.width > to.size) return false;
+  }
+  return !chosen.Overlaps();
+}
+
+void CudaProgram::Enqueue(const Operation& operation, Stream& stream) {
+  for (const Use& use : operation.Uses()) OrderOnStream(stream, use);
+  const Stamp stamp = Begin(stream);
+  // Copies of pageable memory may wait, and those from host to host; those to pageable memory have been done when they
+  // return.
+  const bool from_pageable =
+      operation.from.memory != nullptr && operation.from.memory->kind == MemoryKind::kPageable &&
+      operation.what != Operation::What::kHostMix;
+  const bool to_pageable =
+      operation.to.memory->kind == MemoryKind::kPageable && operation.what != Operation::What::kHostMix;
+  const bool on_host = operation.from.memory != nullptr && operation.from.memory->IsPlainHost() &&
+                       operation.to.memory->IsPlainHost() && operation.what != Operation::What::kHostMix;
+  if (from_pageable || to_pageable || on_host) OpenFor(stream.clock);
+  if (operation.what == Operation::What::kHostMix) host_functions_.push_back(stamp);
+  const Kernels& kernels = AnyKernels();
+  Do(operation.Text() + " in " + std::to_string(stream.agent),
+     [&] { return operation.Issue(stream.handle, kernels, &mixes_); }, stream.owner);
+  operation.Apply();
+  for (const Use& use : operation.Uses()) use.memory->used.Use(use.offset, use.size, use.write, stamp);
+  if (to_pageable) host_.Join(stream.clock);
+}
+
+void CudaProgram::Synchronous(const Operation& operation) {
+  Stream& legacy = *streams_[0];
+  for (const Use& use : operation.Uses()) OrderOnStream(legacy, use);
+  const Stamp stamp = Begin(legacy);
+  OpenFor(legacy.clock);
+  Do("synchronous " + operation.Text(), [&] { return operation.IssueSynchronous(); });
+  operation.Apply();
+  for (const Use& use : operation.Uses()) use.memory->used.Use(use.offset, use.size, use.write, stamp);
+  // Between host and device the call waits; from pageable memory the last part may still be under way.
+  const bool to_host = operation.to.memory->IsPlainHost(), from_host = operation.from.memory->IsPlainHost();
+  if (to_host || (from_host && operation.from.memory->kind != MemoryKind::kPageable)) host_.Join(legacy.clock);
+}
+
+void CudaProgram::AnOperation() {
+  Operation operation;
+  Stream& stream = AnyStream();
+  if (!Choose(&operation, false, stream.agent)) return;
+  const bool copy = operation.what == Operation::What::kCopy || operation.what == Operation::What::kRectangle;
+  if (copy && Chance(15) && MayUse(*operation.to.memory, streams_[0]->agent) &&
+      MayUse(*operation.from.memory, streams_[0]->agent)) {
+    return Synchronous(operation);
+  }
+  Enqueue(operation, stream);
+}
+
+void CudaProgram::HostWrites(Memory& memory) {
+  if (memory.host == nullptr) return;
+  const size_t size = 1 + Pick(memory.size), offset = Pick(memory.size - size + 1);
+  const Use use = {&memory, offset, size, true};
+  OrderOnHost(use);
+  WaitForIdle(memory);
+  Tell("  the host writes " + std::string(Name(memory.kind)) + std::to_string(memory.number) + "+" +
+       std::to_string(offset) + " " + std::to_string(size));
+  const auto factor = static_cast<uint8_t>(random_() | 1), start = static_cast<uint8_t>(random_());
+  for (size_t i = offset; i < offset + size; ++i) {
+    const auto byte = static_cast<uint8_t>(start + factor * i + i / 251);
+    memory.host[i] = byte, memory.used.expected[i] = byte;
+  }
+  memory.used.Use(offset, size, true, host_.Tick(kTheHost));
+}
+
+void CudaProgram::Check(Memory& memory) {
+  const bool direct = memory.host != nullptr;
+  if (!direct && !MayUse(memory, streams_[0]->agent)) return;
+  const bool part = memory.kind != MemoryKind::kArray && Chance(60);
+  const size_t size = part ? 1 + Pick(memory.size) : memory.size, offset = Pick(memory.size - size + 1);
+  const Use use = {&memory, offset, size, false};
+  const std::string name = std::string(Name(memory.kind)) + std::to_string(memory.number);
+  std::vector<uint8_t> read;
+  if (direct) {
+    OrderOnHost(use);
+    WaitForIdle(memory);
+    Tell("  the host reads " + name + "+" + std::to_string(offset) + " " + std::to_string(size));
+    read.assign(memory.host + offset, memory.host + offset + size);
+    memory.used.Use(offset, size, false, host_.Tick(kTheHost));
+  } else {
+    read.resize(size);
+    Stream& legacy = *streams_[0];
+    OrderOnStream(legacy, use);
+    const Stamp stamp = Begin(legacy);
+    OpenFor(legacy.clock);
+    Do("read " + name, [&] {
+      if (memory.array == nullptr) return cuMemcpyDtoH(read.data(), memory.device + offset, size);
+      CUDA_MEMCPY2D copy{};
+      copy.srcMemoryType = CU_MEMORYTYPE_ARRAY, copy.srcArray = memory.array;
+      copy.dstMemoryType = CU_MEMORYTYPE_HOST, copy.dstHost = read.data(), copy.dstPitch = memory.width;
+      copy.WidthInBytes = memory.width, copy.Height = memory.size / memory.width;
+      return cuMemcpy2D(&copy);
+    });
+    memory.used.Use(offset, size, false, stamp);
+    host_.Join(legacy.clock);
+  }
+  for (size_t i = 0; i < size; ++i) {
+    if (read[i] == memory.used.expected[offset + i]) continue;
+    size_t last = i, wrong = 0;
+    for (size_t j = i; j < size; ++j) {
+      if (read[j] != memory.used.expected[offset + j]) last = j, ++wrong;
+    }
+    Wrong(name + " of " + std::to_string(memory.size) + ": byte " + std::to_string(offset + i) + " is " +
+          std::to_string(read[i]) + ", not " + std::to_string(memory.used.expected[offset + i]) + "; " +
+          std::to_string(wrong) + " are wrong up to " + std::to_string(offset + last));
+  }
+}
+
+void CudaProgram::CloseGate() {
+  if (gates_made_ == kGates) return;
+  Stream& stream = AnyStream();
+  auto gate = std::make_unique<Gate>();
+  gate->stamp = Begin(stream);
+  gate->word = Chance(50) ? words_ + 4 * gates_made_++ : 0;
+  Gate* const made = gate.get();
+  gates_.push_back(std::move(gate));
+  if (made->word == 0) host_functions_.push_back(made->stamp);
+  Do("close a gate in " + std::to_string(stream.agent) + (made->word != 0 ? " by a word" : " by a function"), [&] {
+    if (made->word != 0) return cuStreamWaitValue32(stream.handle, made->word, 1, CU_STREAM_WAIT_VALUE_GEQ);
+    return cuLaunchHostFunc(stream.handle, AwaitGate, &made->function);
+  }, stream.owner);
+}
+
+void CudaProgram::Query() {
+  Stream& stream = AnyStream();
+  CUresult result = CUDA_SUCCESS;
+  Do("query stream " + std::to_string(stream.agent) + " once", [&] {
+    result = cuStreamQuery(stream.handle);
+    return result == CUDA_ERROR_NOT_READY ? CUDA_SUCCESS : result;
+  }, stream.owner);
+  if (result != CUDA_SUCCESS) return;
+  Tell("  it is done");
+  for (const auto& gate : gates_) {
+    if (stream.clock.Covers(gate->stamp)) Wrong("a stream is done, but there is a closed gate in it");
+  }
+  host_.Join(stream.clock);
+}
+
+void CudaProgram::Attach() {
+  Memory& memory = *memories_[Pick(memories_.size())];
+  if (memory.kind != MemoryKind::kManaged || memory.graphs != 0) return;
+  const bool global = memory.only != kTheHost;
+  Stream* const stream = global ? Find(memory.only) : &AnyStream();
+  if (stream->agent == streams_[0]->agent || stream->owner != kAnybody) return;
+  const Use use = {&memory, 0, memory.size, true};
+  OrderOnHost(use);
+  const Stamp stamp = Begin(*stream);
+  Do("attach managed" + std::to_string(memory.number) + " to " + (global ? "all" : std::to_string(stream->agent)), [&] {
+    return cuStreamAttachMemAsync(stream->handle, memory.device, 0,
+                                  global ? CU_MEM_ATTACH_GLOBAL : CU_MEM_ATTACH_SINGLE);
+  });
+  memory.used.Use(0, memory.size, true, stamp);
+  memory.only = global ? kTheHost : stream->agent;
+}
+
+void CudaProgram::Step() {
+  const size_t kind = Pick(100);
+  Memory& memory = *memories_[Pick(memories_.size())];
+  if (kind < 45) return AnOperation();
+  if (kind < 53) return HostWrites(memory);
+  if (kind < 61) return Check(memory);
+  if (kind < 65) return CloseGate();
+  if (kind < 68) return Query();
+  if (kind < 70) return WaitFor(AnyStream(), AnyStream());
+  if (kind < 73) return memories_.size() < 14 ? MakeMemory() : FreeMemory(Pick(memories_.size()));
+  if (kind < 75) return memories_.size() > 5 ? FreeMemory(Pick(memories_.size())) : MakeMemory();
+  if (kind < 77) return streams_.size() < 7 ? MakeStream() : DestroyStream();
+  if (kind < 78) return DestroyStream();
+  if (kind < 80) return code_.size() < 3 ? MakeCode() : UnloadCode();
+  if (kind < 83) return Attach();
+  if (kind < 87) return MakeGraph();
+  if (kind < 96) return LaunchGraph();
+  if (kind < 97) return UpdateGraph();
+  if (kind < 98 && !graphs_.empty()) return DestroyGraph(Pick(graphs_.size()));
+  if (kind < 99) return WaitOnHost(AnyStream().agent);
+}
+
+bool CudaProgram::Run(int steps) {
+  try {
+    Do("allocate words", [&] { return cuMemAlloc(&words_, 4 * kGates); });
+    Do("clear words", [&] { return cuMemsetD32(words_, 0, kGates); });
+    Do("make a stream", [&] { return cuStreamCreate(&opener_, CU_STREAM_NON_BLOCKING); });
+    for (CUstream& stream : capture_)
+      Do("make a stream", [&] { return cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING); });
+    Do("synchronize the context", [] { return cuCtxSynchronize(); });
+    streams_.push_back(std::make_unique<Stream>(Stream{CU_STREAM_LEGACY, ++agents_, false, kAnybody, {}}));
+    for (size_t i = 0; i < hands_.count(); ++i) {
+      if (Chance(30))
+        streams_.push_back(std::make_unique<Stream>(Stream{CU_STREAM_PER_THREAD, ++agents_, true, i, {}}));
+    }
+    MakeStream();
+    MakeStream();
+    MakeCode();
+    while (memories_.size() < 7) MakeMemory();
+    for (int i = 0; i < steps; ++i) {
+      Tell("step " + std::to_string(i));
+      Step();
+    }
+    for (const auto& memory : memories_) Check(*memory);
+    WaitForAll();
+    for (const auto& memory : memories_) Check(*memory);
+    while (!graphs_.empty()) DestroyGraph(0);
+    while (!memories_.empty()) FreeMemory(0);
+    WaitForAll();
+    for (const auto& stream : streams_) {
+      if (stream->handle != CU_STREAM_LEGACY && stream->owner == kAnybody)
+        Do("destroy a stream", [&] { return cuStreamDestroy(stream->handle); });
+    }
+    for (const CUstream stream : capture_) Do("destroy a stream", [&] { return cuStreamDestroy(stream); });
+    Do("destroy a stream", [&] { return cuStreamDestroy(opener_); });
+    for (const CUevent event : events_) Do("destroy an event", [&] { return cuEventDestroy(event); });
+    for (const Code& code : code_) Do("unload a module", [&] { return cuModuleUnload(code.module); });
+    Do("free words", [&] { return cuMemFree(words_); });
+  } catch (const Failed&) {
+  }
+  return !failed_;
+}
+
+}  // namespace hawser::random
