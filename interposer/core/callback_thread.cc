@@ -10,7 +10,7 @@ namespace hawser::guest {
 void CallbackThread::Post(std::function<void()> function) {
   std::lock_guard lock(mutex_);
   queue_.push_back(std::move(function));
-  if (!started_) started_ = StartThread("hawser-callback", kDefaultStack, &Run, this);
+  if (!started_) started_ = StartThread(name_, kDefaultStack, &Run, this);
   wake_.notify_one();
 }
 

@@ -118,6 +118,10 @@ void Session::PostCallback(std::function<void()> function) {
   if (life_.load(std::memory_order_acquire) != Life::kAbandoned) impl_->callbacks.Post(std::move(function));
 }
 
+void Session::PostChore(std::function<void()> function) {
+  if (life_.load(std::memory_order_acquire) != Life::kAbandoned) impl_->chores.Post(std::move(function));
+}
+
 uint64_t Session::HeapAllocate(uint64_t size) {
   static_assert(kNoHeap == HeapExtents::kNone);
   if (heap_base_ == nullptr || lost()) return kNoHeap;

@@ -177,6 +177,8 @@ class Session {
   void RemoveListener();
   /// Runs `function` on the callback thread, in order.
   void PostCallback(std::function<void()> function);
+  /// Runs what this library has to do by itself, in order, on a thread that no callback holds up.
+  void PostChore(std::function<void()> function);
 
   // ------------------------------------------------------------------ heap (shm only)
   std::byte* heap_base() const { return heap_base_; }

@@ -99,7 +99,8 @@ class Session::Impl final : private StreamEvents, private LossListener {
   Receiver bulk_receiver;
   BulkSender bulk_sender;
   FlushThread flusher;
-  CallbackThread callbacks;
+  CallbackThread callbacks{"hawser-callback"};
+  CallbackThread chores{"hawser-chores"};  ///< Of this library.
   HeapAllocator heap;
   HeapReturner heap_returner{&heap};
   IdPools ids;

@@ -74,7 +74,7 @@ void HostFunctions::Run(const cuda::RunHostFunction& notice) {
     return;
   }
   const auto status = static_cast<CUresult>(notice.status);
-  session->PostCallback([this, entry, done, status, session] {
+  Post(*entry, [this, entry, done, status, session] {
     (void)AwaitLandings(entry->before);
     (void)Mirrors::Get().AfterWait(/*mark=*/0, nullptr, nullptr);
     entry->function(status);
@@ -90,19 +90,27 @@ void HostFunctions::Abandon() {
   for (auto entry = entries_.begin(); entry != entries_.end();) {
     const auto& [name, what] = *entry;
     // What is being sent just now returns an error to its caller, or becomes Sent().
-    if (what->calls == Calls::kAlways && !what->sent) {
+    if (MustRun(*what) && !what->sent) {
       ++entry;
       continue;
     }
-    if (what->calls == Calls::kAlways && !what->asked) told[name] = what;
+    if (MustRun(*what) && !what->asked) told[name] = what;
     if (what->calls != Calls::kOften) pending_.fetch_sub(1, std::memory_order_relaxed);
     entry = entries_.erase(entry);
   }
   for (const auto& [name, entry] : told) Tell(entry);
 }
 
+void HostFunctions::Post(const Entry& entry, std::function<void()> run) {
+  if (entry.calls == Calls::kOurs) {
+    entry.session->PostChore(std::move(run));
+  } else {
+    entry.session->PostCallback(std::move(run));
+  }
+}
+
 void HostFunctions::Tell(const std::shared_ptr<Entry>& entry) {
-  entry->session->PostCallback([entry] { entry->function(Client::Get().Lost()); });
+  Post(*entry, [entry] { entry->function(Client::Get().Lost()); });
 }
 
 }  // namespace hawser::cu

@@ -28,6 +28,7 @@ class HostFunctions {
     kOnce,    ///< At most once: not behind an error.
     kAlways,  ///< Once, with the error if there is one, be it the session's end (cuStreamAddCallback).
     kOften,   ///< Any number of times until Forget(): a graph's node.
+    kOurs,    ///< As kAlways, and no function of the application: does not wait for those of other streams.
   };
 
   /// `before`: what must have landed before `function(status)` runs. Returns its name.
@@ -53,6 +54,8 @@ class HostFunctions {
     bool asked = false;  // The server's wish to run it is on its way to the callback thread.
   };
 
+  static bool MustRun(const Entry& entry) { return entry.calls == Calls::kAlways || entry.calls == Calls::kOurs; }
+  static void Post(const Entry& entry, std::function<void()> run);
   static void Tell(const std::shared_ptr<Entry>& entry);
 
   std::atomic<uint32_t> pending_{0};

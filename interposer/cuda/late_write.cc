@@ -47,7 +47,7 @@ CUresult WriteLate(StreamCommand& command, const HostRegion& region, std::functi
     session->Wake();
   };
   cuda::EnqueueHostFunction message;
-  message.callback = HostFunctions::Get().Add(take, LandingsBefore(command.stream()), HostFunctions::Calls::kAlways);
+  message.callback = HostFunctions::Get().Add(take, LandingsBefore(command.stream()), HostFunctions::Calls::kOurs);
   message.always = 1;
   // From here on whoever waits for the stream waits for this as well.
   command.stream()->landings.Add(landing);

@@ -115,7 +115,7 @@ void SendLate(Enqueue& enqueue, uint64_t transfer, const std::byte* source, cons
   session->AddListener();  // The reads land also when no thread of the program waits.
   LandingBook::Get().Then(changing, [=] {
     // Whoever receives must go on receiving.
-    session->PostCallback([=] {
+    session->PostChore([=] {
       if (!session->lost()) (void)SendStrided(session, transfer, source, region);
       session->RemoveListener();
       if (kept != nullptr) DropUse(kept);

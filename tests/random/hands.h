@@ -42,6 +42,7 @@ class Hands {
     if (!changed_.wait_for(lock, std::chrono::seconds(limit_), [this] { return call_ == nullptr; })) {
       printf("wrong: a call has not come back: %s\n", what.c_str());
       fflush(stdout);
+      if (getenv("HAWSER_RANDOM_STOP") != nullptr) std::this_thread::sleep_for(std::chrono::hours(1));
       abort();
     }
     return result_;

@@ -175,8 +175,10 @@ Stamp OpenclProgram::Enqueue(Queue& queue, const std::string& what, const std::v
   if (Chance(20)) Do("flush", [&] { return clFlush(queue.handle); });
   if (!queue.in_order) Do("flush", [&] { return clFlush(queue.handle); });
   const Stamp stamp = {agent, clock.at(agent)};
+  const bool writes = what.find(" <- host") != std::string::npos;
   for (const Use& use : uses) use.memory->used.Use(use.offset, use.size, use.write, stamp);
-  if (blocking) host_.Join(clock);
+  // A write that blocks has taken its data, no more (OpenCL 2.2, 5.2.2); blocking maps and reads are complete.
+  if (blocking && !writes) host_.Join(clock);
   return stamp;
 }
 
@@ -279,7 +281,7 @@ void OpenclProgram::MakeMemory() {
       });
       Queue& queue = AnyQueue();
       const std::vector<uint8_t> bytes = memory.used.expected;
-      Enqueue(queue, "fill " + memory.Text(), {{&memory, 0, size, true}}, true,
+      Enqueue(queue, "fill " + memory.Text() + " <- host", {{&memory, 0, size, true}}, true,
               [&](const std::vector<cl_event>& after, cl_event* event) {
                 return clEnqueueSVMMemcpy(queue.handle, CL_TRUE, memory.pointer, bytes.data(), size,
                                           static_cast<cl_uint>(after.size()), after.empty() ? nullptr : after.data(), event);

@@ -144,7 +144,7 @@ TEST(IdPools, TypesAreSeparateAndIdsComeBackNewer) {
 }
 
 TEST(CallbackThread, RunsInOrder) {
-  auto* callbacks = new CallbackThread();
+  auto* callbacks = new CallbackThread("test-callback");
   static auto* keep = new std::vector<CallbackThread*>();
   keep->push_back(callbacks);
   std::vector<int> order;
