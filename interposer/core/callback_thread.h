@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Runs the application's callbacks, in order, on a thread of their own, so that they may call the API. What this library
-// itself has to do in turn has another one: a callback may wait for whatever it likes.
+// Runs the application's callbacks, in order, on a thread of their own, so that they may call the API. What this
+// library itself has to do in turn has another one: a callback may wait for whatever it likes.
 #ifndef HAWSER_INTERPOSER_CORE_CALLBACK_THREAD_H_
 #define HAWSER_INTERPOSER_CORE_CALLBACK_THREAD_H_
 

@@ -2,8 +2,8 @@
 // Completions are announced on the command channel while the data of reads arrives in its own time. The book knows
 // which reads each command comes after (by its wait list, by its place in the queue, by barriers), and holds its
 // completion back until their data has landed. The order in which the server announces does not matter. A write of what
-// such a read brings takes its data when that has landed, as it does natively; so does a read into the same memory, whose
-// data goes in behind that of the earlier ones.
+// such a read brings takes its data when that has landed, as it does natively; so does a read into the same memory,
+// whose data goes in behind that of the earlier ones.
 //
 // Threading: thread-safe; one mutex, taken only while data is on its way. It also guards the lists of landings in
 // queues and events. The functions that free completions return them, so that the caller shows them without the mutex.

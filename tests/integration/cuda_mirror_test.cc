@@ -404,6 +404,39 @@ TEST_F(CudaMirror, RegisteredMemoryIsMapped) {
   }
 }
 
+TEST_F(CudaMirror, RectanglesSeeWhatEarlierCopiesBroughtToRegisteredMemory) {
+  std::vector<unsigned char> host(64, 1), back(64);
+  HAWSER_CU(cuMemHostRegister(host.data(), host.size(), CU_MEMHOSTREGISTER_DEVICEMAP));
+  CUdeviceptr mirrored = 0, from = 0, to = 0;
+  HAWSER_CU(cuMemHostGetDevicePointer(&mirrored, host.data(), 0));
+  HAWSER_CU(cuMemAlloc(&from, 64));
+  HAWSER_CU(cuMemAlloc(&to, 64));
+  HAWSER_CU(cuMemsetD8(from, 7, 64));
+  HAWSER_CU(cuMemsetD8(to, 0, 64));
+  CUstream stream = nullptr;
+  HAWSER_CU(cuStreamCreate(&stream, CU_STREAM_DEFAULT));
+  HAWSER_CU(cuMemcpyDtoHAsync(host.data(), from, 64, stream));
+  CUDA_MEMCPY2D copy{};
+  copy.srcMemoryType = CU_MEMORYTYPE_HOST, copy.srcHost = host.data(), copy.srcPitch = 16;
+  copy.dstMemoryType = CU_MEMORYTYPE_DEVICE, copy.dstDevice = to, copy.dstPitch = 16;
+  copy.WidthInBytes = 8, copy.Height = 4;
+  HAWSER_CU(cuMemcpy2DAsync(&copy, stream));
+  HAWSER_CU(cuStreamSynchronize(stream));
+  HAWSER_CU(cuMemcpyDtoH(back.data(), to, 64));
+  for (size_t i = 0; i < 64; ++i) ASSERT_EQ(back[i], i % 16 < 8 ? 7 : 0) << i;
+  EXPECT_EQ(host, std::vector<unsigned char>(64, 7));
+  // And back.
+  HAWSER_CU(cuMemsetD8(from, 9, 64));
+  copy.srcMemoryType = CU_MEMORYTYPE_DEVICE, copy.srcDevice = from;
+  copy.dstMemoryType = CU_MEMORYTYPE_HOST, copy.dstHost = host.data();
+  HAWSER_CU(cuMemcpy2D(&copy));
+  for (size_t i = 0; i < 64; ++i) ASSERT_EQ(host[i], i % 16 < 8 ? 9 : 7) << i;
+  HAWSER_CU(cuStreamDestroy(stream));
+  HAWSER_CU(cuMemFree(from));
+  HAWSER_CU(cuMemFree(to));
+  HAWSER_CU(cuMemHostUnregister(host.data()));
+}
+
 TEST_F(CudaMirror, WhatADeviceSaysOfSharingCanBeReliedUpon) {
   CUdeviceptr memory = 0;
   HAWSER_CU(cuMemAlloc(&memory, 64));

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Writes of what reads before them have yet to put into the program's memory.
+#include <algorithm>
 #include <array>
 #include <cstring>
 #include <vector>
@@ -73,6 +74,24 @@ TEST_P(LateWrites, BehindAReadThatIsUnderWay) {
     ASSERT_EQ(clEnqueueWriteBuffer(cl_.queue, to_, CL_FALSE, 0, size_, host_.data(), 0, nullptr, nullptr), CL_SUCCESS);
     Expect(to_, round, cl_.queue);
   }
+}
+
+TEST_P(LateWrites, ReadsIntoTheSameMemoryLandInTheirOrder) {
+  // One travels within a reply, the other does not, in both orders.
+  const size_t little = std::min<size_t>(size_, 1000);
+  const cl_uchar other = 9;
+  ASSERT_EQ(clEnqueueFillBuffer(cl_.queue, to_, &other, 1, 0, size_, 0, nullptr, nullptr), CL_SUCCESS);
+  Read(cl_.queue);
+  ASSERT_EQ(clEnqueueReadBuffer(cl_.queue, to_, CL_FALSE, 0, little, host_.data(), 0, nullptr, nullptr), CL_SUCCESS);
+  Open();
+  ASSERT_EQ(clFinish(cl_.queue), CL_SUCCESS);
+  std::vector<cl_uchar> expected(size_, 7);
+  std::fill_n(expected.begin(), little, other);
+  EXPECT_EQ(host_, expected);
+  ASSERT_EQ(clEnqueueReadBuffer(cl_.queue, to_, CL_FALSE, 0, little, host_.data(), 0, nullptr, nullptr), CL_SUCCESS);
+  Read(cl_.queue);
+  ASSERT_EQ(clFinish(cl_.queue), CL_SUCCESS);
+  EXPECT_EQ(host_, std::vector<cl_uchar>(size_, 7));
 }
 
 TEST_P(LateWrites, BehindAReadInAnotherQueue) {

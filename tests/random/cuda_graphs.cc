@@ -13,8 +13,8 @@ void CudaProgram::MakeGraph() {
   for (size_t tries = 0; tries < 40 && graph.operations.size() < count; ++tries) {
     Operation operation;
     if (!Choose(&operation, true, kTheHost)) continue;
-    // Data of a copy from the host's memory is taken when the graph is launched, or when the stream gets there: not when
-    // the graph has written it itself (docs/differences.md).
+    // Data of a copy from the host's memory is taken when the graph is launched, or when the stream gets there: not
+    // when the graph has written it itself (docs/differences.md).
     const auto writes = [&](const Operation& earlier) {
       return earlier.to.memory == operation.from.memory && operation.from.memory->IsPlainHost();
     };
@@ -31,7 +31,8 @@ void CudaProgram::MakeGraph() {
   if (Chance(30)) {
     Stream& stream = AnyStream();
     Begin(stream);
-    Do("upload", [&] { return cuGraphUpload(graph.executable, stream.handle); }, stream.owner);
+    Do(
+        "upload", [&] { return cuGraphUpload(graph.executable, stream.handle); }, stream.owner);
   }
   for (const Operation& operation : graph.operations) {
     for (const Use& use : operation.Uses()) ++use.memory->graphs;
@@ -50,8 +51,8 @@ void CudaProgram::Capture(Graph* graph, const Kernels& kernels) {
     return result != CUDA_SUCCESS ? result : cuStreamWaitEvent(capture_[to], event, 0);
   };
   Do("capture a graph", [&] {
-    CUresult result = cuStreamBeginCapture(capture_[0], Chance(50) ? CU_STREAM_CAPTURE_MODE_RELAXED
-                                                                   : CU_STREAM_CAPTURE_MODE_THREAD_LOCAL);
+    CUresult result = cuStreamBeginCapture(
+        capture_[0], Chance(50) ? CU_STREAM_CAPTURE_MODE_RELAXED : CU_STREAM_CAPTURE_MODE_THREAD_LOCAL);
     for (size_t i = 0; i < graph->operations.size() && result == CUDA_SUCCESS; ++i) {
       const size_t in = Pick(2);
       if (in == 1 && !forked) {
@@ -109,8 +110,9 @@ void CudaProgram::LaunchGraph() {
   const Stamp stamp = Begin(stream);
   const auto calls_host = [](const Operation& operation) { return operation.what == Operation::What::kHostMix; };
   if (std::any_of(graph.operations.begin(), graph.operations.end(), calls_host)) host_functions_.push_back(stamp);
-  Do("launch a graph in " + std::to_string(stream.agent),
-     [&] { return cuGraphLaunch(graph.executable, stream.handle); }, stream.owner);
+  Do(
+      "launch a graph in " + std::to_string(stream.agent),
+      [&] { return cuGraphLaunch(graph.executable, stream.handle); }, stream.owner);
   for (const Operation& operation : graph.operations) {
     Tell("    " + operation.Text());
     operation.Apply();

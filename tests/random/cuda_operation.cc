@@ -113,7 +113,7 @@ size_t Span(const Operation& operation, const Side& side) {
 }  // namespace
 
 const char* Name(MemoryKind kind) {
-  static constexpr const char* kNames[kMemoryKinds] = {"device", "pooled", "mapped",     "global",   "managed",
+  static constexpr const char* kNames[kMemoryKinds] = {"device", "pooled",     "mapped",   "global", "managed",
                                                        "pinned", "registered", "pageable", "array"};
   return kNames[static_cast<int>(kind)];
 }
@@ -145,8 +145,7 @@ void Operation::Apply() const {
 
 bool Operation::Overlaps() const {
   if (from.memory != to.memory) return false;
-  const bool apart =
-      to.offset + Span(*this, to) <= from.offset || from.offset + Span(*this, from) <= to.offset;
+  const bool apart = to.offset + Span(*this, to) <= from.offset || from.offset + Span(*this, from) <= to.offset;
   return !apart && !((what == What::kMix || what == What::kHostMix) && to.offset == from.offset);
 }
 
@@ -257,8 +256,8 @@ CUresult Operation::Update(CUgraphExec executable, CUgraphNode node, CUcontext c
 bool Conflict(const Operation& a, const Operation& b) {
   for (const Use& first : a.Uses()) {
     for (const Use& second : b.Uses()) {
-      if (first.memory == second.memory && (first.write || second.write) && first.offset < second.offset + second.size &&
-          second.offset < first.offset + first.size) {
+      if (first.memory == second.memory && (first.write || second.write) &&
+          first.offset < second.offset + second.size && second.offset < first.offset + first.size) {
         return true;
       }
     }

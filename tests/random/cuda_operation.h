@@ -25,14 +25,14 @@ struct Memory {
   const size_t size;
   UsedBytes used;
   int number = 0;
-  CUdeviceptr device = 0;        ///< Where kernels reach it; 0 if they do not.
-  uint8_t* host = nullptr;       ///< Where the host reaches it; null if it does not.
-  CUarray array = nullptr;       ///< kArray.
-  size_t width = 0;              ///< kArray: of a row.
-  CUmodule module = nullptr;     ///< kGlobal: whose.
-  size_t reserved = 0;           ///< kMapped: bytes.
-  Agent only = kTheHost;            ///< kManaged: the stream whose it is alone; kTheHost: everybody's.
-  int graphs = 0;                ///< That use it.
+  CUdeviceptr device = 0;     ///< Where kernels reach it; 0 if they do not.
+  uint8_t* host = nullptr;    ///< Where the host reaches it; null if it does not.
+  CUarray array = nullptr;    ///< kArray.
+  size_t width = 0;           ///< kArray: of a row.
+  CUmodule module = nullptr;  ///< kGlobal: whose.
+  size_t reserved = 0;        ///< kMapped: bytes.
+  Agent only = kTheHost;      ///< kManaged: the stream whose it is alone; kTheHost: everybody's.
+  int graphs = 0;             ///< That use it.
 
   bool IsPlainHost() const {
     return kind == MemoryKind::kPinned || kind == MemoryKind::kRegistered || kind == MemoryKind::kPageable;

@@ -23,18 +23,18 @@ std::string ErrorName(CUresult result) {
 
 }  // namespace
 
-CudaProgram::CudaProgram(uint64_t seed, CUcontext context, bool tell)
+CudaProgram::CudaProgram(uint64_t seed, CUcontext context, Options options)
     : random_(seed),
       seed_(seed),
       context_(context),
-      tell_(tell),
+      options_(options),
       hands_(3, [context] { (void)cuCtxSetCurrent(context); }),
       later_([context] { (void)cuCtxSetCurrent(context); }) {}
 
 CudaProgram::~CudaProgram() { OpenAll(); }
 
 void CudaProgram::Tell(const std::string& what) const {
-  if (!tell_) return;
+  if (!options_.tell) return;
   printf("%s\n", what.c_str());
   fflush(stdout);
 }
@@ -85,12 +85,14 @@ Stamp CudaProgram::Begin(Stream& stream) {
 void CudaProgram::WaitFor(Stream& stream, Stream& other) {
   const CUevent event = AnyEvent();
   Begin(other);
-  Do("record in " + std::to_string(other.agent), [&] { return cuEventRecord(event, other.handle); }, other.owner);
+  Do(
+      "record in " + std::to_string(other.agent), [&] { return cuEventRecord(event, other.handle); }, other.owner);
   const Clock recorded = other.clock;
   Begin(stream);
   stream.clock.Join(recorded);
-  Do("wait in " + std::to_string(stream.agent), [&] { return cuStreamWaitEvent(stream.handle, event, 0); },
-     stream.owner);
+  Do(
+      "wait in " + std::to_string(stream.agent), [&] { return cuStreamWaitEvent(stream.handle, event, 0); },
+      stream.owner);
 }
 
 void CudaProgram::OpenFor(const Clock& clock) {
@@ -138,13 +140,17 @@ void CudaProgram::WaitOnHost(Agent agent) {
   if (way == 1 || way == 2) {
     OpenFor(stream->clock);
     if (way == 1) {
-      Do("synchronize stream " + name, [&] { return cuStreamSynchronize(stream->handle); }, stream->owner);
+      Do(
+          "synchronize stream " + name, [&] { return cuStreamSynchronize(stream->handle); }, stream->owner);
     } else {
-      Do("query stream " + name, [&] {
-        CUresult result;
-        while ((result = cuStreamQuery(stream->handle)) == CUDA_ERROR_NOT_READY) std::this_thread::yield();
-        return result;
-      }, stream->owner);
+      Do(
+          "query stream " + name,
+          [&] {
+            CUresult result;
+            while ((result = cuStreamQuery(stream->handle)) == CUDA_ERROR_NOT_READY) std::this_thread::yield();
+            return result;
+          },
+          stream->owner);
     }
     host_.Join(stream->clock);
     return;
@@ -153,7 +159,8 @@ void CudaProgram::WaitOnHost(Agent agent) {
   if (way == 5) {
     std::promise<void>& reached = reached_.emplace_back();
     host_functions_.push_back(stamp);
-    Do("host function in " + name, [&] { return cuLaunchHostFunc(stream->handle, Reached, &reached); }, stream->owner);
+    Do(
+        "host function in " + name, [&] { return cuLaunchHostFunc(stream->handle, Reached, &reached); }, stream->owner);
     OpenFor(stream->clock);
     Do("wait for the host function", [&] {
       reached.get_future().wait();
@@ -161,7 +168,8 @@ void CudaProgram::WaitOnHost(Agent agent) {
     });
   } else {
     const CUevent event = AnyEvent();
-    Do("record in " + name, [&] { return cuEventRecord(event, stream->handle); }, stream->owner);
+    Do(
+        "record in " + name, [&] { return cuEventRecord(event, stream->handle); }, stream->owner);
     OpenFor(stream->clock);
     if (way == 3) {
       Do("synchronize the event", [&] { return cuEventSynchronize(event); });
@@ -277,7 +285,9 @@ Memory* CudaProgram::NewMemory(MemoryKind kind) {
 }
 
 void CudaProgram::MakeMemory() {
-  Memory& memory = *NewMemory(static_cast<MemoryKind>(Pick(kMemoryKinds)));
+  const auto kind = static_cast<MemoryKind>(Pick(kMemoryKinds));
+  if (kind == MemoryKind::kManaged && !options_.mirrors) return;
+  Memory& memory = *NewMemory(kind);
   const std::string name = std::string(Name(memory.kind)) + std::to_string(memory.number);
   void* host = nullptr;
   switch (memory.kind) {
@@ -287,7 +297,9 @@ void CudaProgram::MakeMemory() {
     case MemoryKind::kPooled: {
       Stream& stream = AnyStream();
       const Stamp stamp = Begin(stream);
-      Do("allocate " + name, [&] { return cuMemAllocAsync(&memory.device, memory.size, stream.handle); }, stream.owner);
+      Do(
+          "allocate " + name, [&] { return cuMemAllocAsync(&memory.device, memory.size, stream.handle); },
+          stream.owner);
       memory.used.Use(0, memory.size, true, stamp);
       break;
     }
@@ -349,6 +361,7 @@ void CudaProgram::MakeMemory() {
       break;
     }
   }
+  if (!options_.mirrors && memory.IsPlainHost()) memory.device = 0;
   // Nothing is read before it has been written.
   if (memory.host != nullptr) {
     WaitForIdle(memory);
@@ -382,7 +395,8 @@ void CudaProgram::FreeMemory(size_t index) {
     Stream& stream = AnyStream();
     OrderOnStream(stream, {&memory, 0, memory.size, true});
     Begin(stream);
-    Do("free " + name, [&] { return cuMemFreeAsync(memory.device, stream.handle); }, stream.owner);
+    Do(
+        "free " + name, [&] { return cuMemFreeAsync(memory.device, stream.handle); }, stream.owner);
   } else {
     // Freeing a device's memory waits for what uses it.
     if (memory.kind != MemoryKind::kDevice || Chance(50)) EndUses(memory);
@@ -423,7 +437,7 @@ bool CudaProgram::MayUse(const Memory& memory, Agent stream) const {
 
 bool CudaProgram::Choose(Operation* operation, bool in_graph, Agent stream) {
   using What = Operation::What;
-  static constexpr What kWhats[] = {What::kCopy, What::kCopy, What::kCopy,     What::kRectangle, What::kFill,
+  static constexpr What kWhats[] = {What::kCopy, What::kCopy, What::kCopy,    What::kRectangle, What::kFill,
                                     What::kMix,  What::kMix,  What::kHostMix, What::kWriteValue};
   Operation& chosen = *operation;
   chosen = {};
@@ -510,9 +524,8 @@ void CudaProgram::Enqueue(const Operation& operation, Stream& stream) {
   const Stamp stamp = Begin(stream);
   // Copies of pageable memory may wait, and those from host to host; those to pageable memory have been done when they
   // return.
-  const bool from_pageable =
-      operation.from.memory != nullptr && operation.from.memory->kind == MemoryKind::kPageable &&
-      operation.what != Operation::What::kHostMix;
+  const bool from_pageable = operation.from.memory != nullptr && operation.from.memory->kind == MemoryKind::kPageable &&
+                             operation.what != Operation::What::kHostMix;
   const bool to_pageable =
       operation.to.memory->kind == MemoryKind::kPageable && operation.what != Operation::What::kHostMix;
   const bool on_host = operation.from.memory != nullptr && operation.from.memory->IsPlainHost() &&
@@ -520,8 +533,9 @@ void CudaProgram::Enqueue(const Operation& operation, Stream& stream) {
   if (from_pageable || to_pageable || on_host) OpenFor(stream.clock);
   if (operation.what == Operation::What::kHostMix) host_functions_.push_back(stamp);
   const Kernels& kernels = AnyKernels();
-  Do(operation.Text() + " in " + std::to_string(stream.agent),
-     [&] { return operation.Issue(stream.handle, kernels, &mixes_); }, stream.owner);
+  Do(
+      operation.Text() + " in " + std::to_string(stream.agent),
+      [&] { return operation.Issue(stream.handle, kernels, &mixes_); }, stream.owner);
   operation.Apply();
   for (const Use& use : operation.Uses()) use.memory->used.Use(use.offset, use.size, use.write, stamp);
   if (to_pageable) host_.Join(stream.clock);
@@ -620,19 +634,25 @@ void CudaProgram::CloseGate() {
   Gate* const made = gate.get();
   gates_.push_back(std::move(gate));
   if (made->word == 0) host_functions_.push_back(made->stamp);
-  Do("close a gate in " + std::to_string(stream.agent) + (made->word != 0 ? " by a word" : " by a function"), [&] {
-    if (made->word != 0) return cuStreamWaitValue32(stream.handle, made->word, 1, CU_STREAM_WAIT_VALUE_GEQ);
-    return cuLaunchHostFunc(stream.handle, AwaitGate, &made->function);
-  }, stream.owner);
+  Do(
+      "close a gate in " + std::to_string(stream.agent) + (made->word != 0 ? " by a word" : " by a function"),
+      [&] {
+        if (made->word != 0) return cuStreamWaitValue32(stream.handle, made->word, 1, CU_STREAM_WAIT_VALUE_GEQ);
+        return cuLaunchHostFunc(stream.handle, AwaitGate, &made->function);
+      },
+      stream.owner);
 }
 
 void CudaProgram::Query() {
   Stream& stream = AnyStream();
   CUresult result = CUDA_SUCCESS;
-  Do("query stream " + std::to_string(stream.agent) + " once", [&] {
-    result = cuStreamQuery(stream.handle);
-    return result == CUDA_ERROR_NOT_READY ? CUDA_SUCCESS : result;
-  }, stream.owner);
+  Do(
+      "query stream " + std::to_string(stream.agent) + " once",
+      [&] {
+        result = cuStreamQuery(stream.handle);
+        return result == CUDA_ERROR_NOT_READY ? CUDA_SUCCESS : result;
+      },
+      stream.owner);
   if (result != CUDA_SUCCESS) return;
   Tell("  it is done");
   for (const auto& gate : gates_) {
@@ -673,7 +693,7 @@ void CudaProgram::Step() {
   if (kind < 78) return DestroyStream();
   if (kind < 80) return code_.size() < 3 ? MakeCode() : UnloadCode();
   if (kind < 83) return Attach();
-  if (kind < 87) return MakeGraph();
+  if (kind < 87) return options_.graphs ? MakeGraph() : AnOperation();
   if (kind < 96) return LaunchGraph();
   if (kind < 97) return UpdateGraph();
   if (kind < 98 && !graphs_.empty()) return DestroyGraph(Pick(graphs_.size()));

@@ -25,8 +25,13 @@ namespace hawser::random {
 
 class CudaProgram {
  public:
-  /// In the device's primary context. `tell`: says each step.
-  CudaProgram(uint64_t seed, CUcontext context, bool tell);
+  struct Options {
+    bool tell = false;     ///< Says each step.
+    bool mirrors = false;  ///< Also memory of the host that kernels use, and managed memory.
+    bool graphs = false;
+  };
+  /// In the device's primary context.
+  CudaProgram(uint64_t seed, CUcontext context, Options options);
   ~CudaProgram();
   CudaProgram(const CudaProgram&) = delete;
   CudaProgram& operator=(const CudaProgram&) = delete;
@@ -116,7 +121,7 @@ class CudaProgram {
   std::mt19937_64 random_;
   const uint64_t seed_;
   const CUcontext context_;
-  const bool tell_;
+  const Options options_;
   bool failed_ = false;
   CUdeviceptr words_ = 0;
   CUstream opener_ = nullptr;

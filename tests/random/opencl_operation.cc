@@ -68,8 +68,7 @@ bool Operation::IsPossible() const {
   const auto is = [](MemoryKind kind, MemoryKind other) { return kind == MemoryKind::kBuffer || kind == other; };
   if (to.memory == from.memory && what == What::kCopy) {
     // Rows between each other's are more than all implementations copy.
-    const bool apart =
-        to.offset + Span(*this, to) <= from.offset || from.offset + Span(*this, from) <= to.offset;
+    const bool apart = to.offset + Span(*this, to) <= from.offset || from.offset + Span(*this, from) <= to.offset;
     return left != MemoryKind::kHost && height == 1 && apart;
   }
   if (what == What::kMix) {
@@ -78,8 +77,9 @@ bool Operation::IsPossible() const {
   }
   if (left == MemoryKind::kHost && right == MemoryKind::kHost) return false;
   const bool svm = left == MemoryKind::kSvm || right == MemoryKind::kSvm;
-  if (svm) return height == 1 && left != MemoryKind::kBuffer && right != MemoryKind::kBuffer &&
-                  left != MemoryKind::kImage && right != MemoryKind::kImage;
+  if (svm)
+    return height == 1 && left != MemoryKind::kBuffer && right != MemoryKind::kBuffer && left != MemoryKind::kImage &&
+           right != MemoryKind::kImage;
   return true;
 }
 
@@ -104,9 +104,8 @@ cl_int Operation::Enqueue(cl_command_queue queue, cl_kernel mix, bool blocking, 
   const MemoryKind left = to.memory->kind;
   const MemoryKind right = from.memory == nullptr ? left : from.memory->kind;
   const auto [target, target_offset] = ObjectOf(to, Span(*this, to), parts && height == 1);
-  const auto [source, source_offset] = from.memory == nullptr
-                                           ? std::pair<cl_mem, size_t>()
-                                           : ObjectOf(from, Span(*this, from), parts && height == 1);
+  const auto [source, source_offset] =
+      from.memory == nullptr ? std::pair<cl_mem, size_t>() : ObjectOf(from, Span(*this, from), parts && height == 1);
   if (what == What::kFill) {
     if (left == MemoryKind::kSvm)
       return clEnqueueSVMMemFill(queue, to.memory->pointer + to.offset, value, element, width, count, list, event);

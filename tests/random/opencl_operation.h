@@ -28,10 +28,10 @@ struct Memory {
   const size_t size;
   UsedBytes used;
   int number = 0;
-  cl_mem object = nullptr;    ///< Buffers and images.
-  std::vector<Part> parts;    ///< Sub-buffers.
+  cl_mem object = nullptr;     ///< Buffers and images.
+  std::vector<Part> parts;     ///< Sub-buffers.
   uint8_t* pointer = nullptr;  ///< kSvm; kHost; buffers with CL_MEM_USE_HOST_PTR, which belongs to the buffer.
-  size_t width = 0;           ///< kImage: bytes of a row.
+  size_t width = 0;            ///< kImage: bytes of a row.
 
   std::string Text() const;
 };

@@ -16,7 +16,8 @@ struct Failed {};
 
 void CL_CALLBACK Count(cl_event, cl_int, void* count) { static_cast<std::atomic<int>*>(count)->fetch_add(1); }
 void CL_CALLBACK Reached(cl_event, cl_int, void* data) {
-  const std::unique_ptr<std::shared_ptr<std::promise<void>>> promise(static_cast<std::shared_ptr<std::promise<void>>*>(data));
+  const std::unique_ptr<std::shared_ptr<std::promise<void>>> promise(
+      static_cast<std::shared_ptr<std::promise<void>>*>(data));
   (*promise)->set_value();
 }
 
@@ -107,10 +108,13 @@ OpenclProgram::Command OpenclProgram::EventOf(Agent agent) {
     return command;
   }
   if (queue->last == nullptr || Chance(20)) {
-    Enqueue(*queue, "mark", {}, false, [&](const std::vector<cl_event>& after, cl_event* event) {
-      return clEnqueueMarkerWithWaitList(queue->handle, static_cast<cl_uint>(after.size()),
-                                         after.empty() ? nullptr : after.data(), event);
-    }, true);
+    Enqueue(
+        *queue, "mark", {}, false,
+        [&](const std::vector<cl_event>& after, cl_event* event) {
+          return clEnqueueMarkerWithWaitList(queue->handle, static_cast<cl_uint>(after.size()),
+                                             after.empty() ? nullptr : after.data(), event);
+        },
+        true);
   }
   command = {queue->last, queue->all};
   Do("retain", [&] { return clRetainEvent(command.event); });
@@ -175,7 +179,7 @@ Stamp OpenclProgram::Enqueue(Queue& queue, const std::string& what, const std::v
   if (Chance(20)) Do("flush", [&] { return clFlush(queue.handle); });
   if (!queue.in_order) Do("flush", [&] { return clFlush(queue.handle); });
   const Stamp stamp = {agent, clock.at(agent)};
-  const bool writes = what.find(" <- host") != std::string::npos;
+  const bool writes = what.find(" <- host") != std::string::npos;  // Of the program's memory.
   for (const Use& use : uses) use.memory->used.Use(use.offset, use.size, use.write, stamp);
   // A write that blocks has taken its data, no more (OpenCL 2.2, 5.2.2); blocking maps and reads are complete.
   if (blocking && !writes) host_.Join(clock);
@@ -228,7 +232,8 @@ void OpenclProgram::MakeQueue() {
   queue->number = ++queues_made_;
   const cl_queue_properties properties[] = {
       CL_QUEUE_PROPERTIES,
-      (queue->in_order ? 0U : CL_QUEUE_OUT_OF_ORDER_EXEC_MODE_ENABLE) | (Chance(30) ? CL_QUEUE_PROFILING_ENABLE : 0U), 0};
+      (queue->in_order ? 0U : CL_QUEUE_OUT_OF_ORDER_EXEC_MODE_ENABLE) | (Chance(30) ? CL_QUEUE_PROFILING_ENABLE : 0U),
+      0};
   Do("make a queue " + std::to_string(queue->agent), [&] {
     cl_int result = CL_SUCCESS;
     queue->handle = clCreateCommandQueueWithProperties(place_.context, place_.device, properties, &result);
@@ -284,7 +289,8 @@ void OpenclProgram::MakeMemory() {
       Enqueue(queue, "fill " + memory.Text() + " <- host", {{&memory, 0, size, true}}, true,
               [&](const std::vector<cl_event>& after, cl_event* event) {
                 return clEnqueueSVMMemcpy(queue.handle, CL_TRUE, memory.pointer, bytes.data(), size,
-                                          static_cast<cl_uint>(after.size()), after.empty() ? nullptr : after.data(), event);
+                                          static_cast<cl_uint>(after.size()), after.empty() ? nullptr : after.data(),
+                                          event);
               });
       return;
     }
@@ -333,7 +339,8 @@ void OpenclProgram::MakeMemory() {
 void OpenclProgram::FreeMemory(size_t index) {
   Memory& memory = *memories_[index];
   if (IsMapped(memory, 0, memory.size, true, true)) return;
-  // A buffer's data lives until the commands on it are done, whoever releases it before; what is the program's does not.
+  // A buffer's data lives until the commands on it are done, whoever releases it before; what is the program's does
+  // not.
   const bool lives = memory.object != nullptr && memory.pointer == nullptr;
   if (!lives || Chance(50)) OrderOnHost({&memory, 0, memory.size, true});
   Do("free " + memory.Text(), [&] {
@@ -383,7 +390,8 @@ bool OpenclProgram::Choose(Operation* operation) {
     chosen.width = unit * (1 + Pick(image ? 100 : 256));
     const auto narrow = [&](const Side& side) {
       const Memory& memory = *side.memory;
-      chosen.width = std::min(chosen.width, memory.kind == MemoryKind::kImage ? memory.width : memory.size / unit * unit);
+      chosen.width =
+          std::min(chosen.width, memory.kind == MemoryKind::kImage ? memory.width : memory.size / unit * unit);
     };
     narrow(chosen.to);
     if (has_source) narrow(chosen.from);
@@ -416,7 +424,8 @@ bool OpenclProgram::Choose(Operation* operation) {
     chosen.to.offset = Pick(to.size - chosen.width + 1);
     if (has_source) chosen.from.offset = Pick(from.size - chosen.width + 1);
     for (const Side& side : {chosen.to, chosen.from}) {
-      if (!chosen.parts || side.memory == nullptr || side.memory->parts.empty() || to.kind != MemoryKind::kBuffer) continue;
+      if (!chosen.parts || side.memory == nullptr || side.memory->parts.empty() || to.kind != MemoryKind::kBuffer)
+        continue;
       const Memory::Part& part = side.memory->parts[Pick(side.memory->parts.size())];
       chosen.width = std::min(chosen.width, part.size);
       (side.memory == &to ? chosen.to : chosen.from).offset = part.offset + Pick(part.size - chosen.width + 1);
@@ -473,8 +482,8 @@ void OpenclProgram::Compare(const Memory& memory, size_t offset, size_t size, co
       if (read[j] != expected[j]) last = j, ++wrong;
     }
     Wrong(std::string(by) + " " + memory.Text() + " of " + std::to_string(memory.size) + ": byte " +
-          std::to_string(offset + i) + " is " + std::to_string(read[i]) + ", not " + std::to_string(expected[i]) + "; " +
-          std::to_string(wrong) + " are wrong up to " + std::to_string(offset + last));
+          std::to_string(offset + i) + " is " + std::to_string(read[i]) + ", not " + std::to_string(expected[i]) +
+          "; " + std::to_string(wrong) + " are wrong up to " + std::to_string(offset + last));
   }
 }
 
@@ -495,13 +504,14 @@ void OpenclProgram::Check(Memory& memory) {
             const auto count = static_cast<cl_uint>(after.size());
             const cl_event* const list = after.empty() ? nullptr : after.data();
             if (memory.kind == MemoryKind::kSvm)
-              return clEnqueueSVMMemcpy(queue.handle, CL_TRUE, read.data(), memory.pointer, memory.size, count, list, event);
+              return clEnqueueSVMMemcpy(queue.handle, CL_TRUE, read.data(), memory.pointer, memory.size, count, list,
+                                        event);
             if (memory.kind == MemoryKind::kBuffer)
               return clEnqueueReadBuffer(queue.handle, memory.object, CL_TRUE, 0, memory.size, read.data(), count, list,
                                          event);
             const size_t origin[3] = {}, region[] = {memory.width / kPixel, memory.size / memory.width, 1};
-            return clEnqueueReadImage(queue.handle, memory.object, CL_TRUE, origin, region, 0, 0, read.data(), count, list,
-                                      event);
+            return clEnqueueReadImage(queue.handle, memory.object, CL_TRUE, origin, region, 0, 0, read.data(), count,
+                                      list, event);
           });
   Compare(memory, 0, memory.size, read.data(), "read");
 }
@@ -529,8 +539,11 @@ void OpenclProgram::Map(Memory& memory) {
                                                : CL_MAP_READ;
   Queue& queue = AnyQueue();
   mapped.stamp = Enqueue(
-      queue, "map " + memory.Text() + "+" + std::to_string(mapped.offset) + " " + std::to_string(mapped.size) +
-                 (mapped.invalidate ? " anew" : mapped.write ? " to write" : ""),
+      queue,
+      "map " + memory.Text() + "+" + std::to_string(mapped.offset) + " " + std::to_string(mapped.size) +
+          (mapped.invalidate ? " anew"
+           : mapped.write    ? " to write"
+                             : ""),
       {{&memory, mapped.offset, mapped.size, mapped.write}}, blocking,
       [&](const std::vector<cl_event>& after, cl_event* event) {
         const auto count = static_cast<cl_uint>(after.size());
@@ -542,17 +555,19 @@ void OpenclProgram::Map(Memory& memory) {
           return clEnqueueSVMMap(queue.handle, wait, flags, mapped.pointer, mapped.size, count, list, event);
         }
         if (memory.kind == MemoryKind::kBuffer) {
-          mapped.pointer = static_cast<uint8_t*>(clEnqueueMapBuffer(queue.handle, memory.object, wait, flags, mapped.offset,
-                                                                    mapped.size, count, list, event, &result));
+          mapped.pointer = static_cast<uint8_t*>(clEnqueueMapBuffer(
+              queue.handle, memory.object, wait, flags, mapped.offset, mapped.size, count, list, event, &result));
           return result;
         }
         const size_t origin[] = {0, mapped.offset / memory.width, 0};
         const size_t region[] = {memory.width / kPixel, mapped.size / memory.width, 1};
-        mapped.pointer = static_cast<uint8_t*>(clEnqueueMapImage(queue.handle, memory.object, wait, flags, origin, region,
-                                                                 &mapped.pitch, nullptr, count, list, event, &result));
+        mapped.pointer =
+            static_cast<uint8_t*>(clEnqueueMapImage(queue.handle, memory.object, wait, flags, origin, region,
+                                                    &mapped.pitch, nullptr, count, list, event, &result));
         return result;
       });
-  if (memory.kind == MemoryKind::kBuffer && memory.pointer != nullptr && mapped.pointer != memory.pointer + mapped.offset)
+  if (memory.kind == MemoryKind::kBuffer && memory.pointer != nullptr &&
+      mapped.pointer != memory.pointer + mapped.offset)
     Wrong("a buffer with a pointer of the program's is mapped somewhere else");
   mapped_.push_back(mapped);
 }
@@ -570,7 +585,8 @@ void OpenclProgram::Unmap(size_t index) {
     const size_t begin = mapped.invalidate ? 0 : Pick(mapped.width);
     const size_t size = mapped.invalidate ? mapped.width : 1 + Pick(mapped.width - begin);
     const auto start = static_cast<uint8_t>(random_());
-    for (size_t i = begin; i < begin + size; ++i) row[i] = expected[at + i] = static_cast<uint8_t>(start + i * 7 + i / 253);
+    for (size_t i = begin; i < begin + size; ++i)
+      row[i] = expected[at + i] = static_cast<uint8_t>(start + i * 7 + i / 253);
   }
   memory.used.Use(mapped.offset, mapped.size, mapped.write, host_.Tick(kTheHost));
   Queue& queue = AnyQueue();
@@ -586,11 +602,12 @@ void OpenclProgram::Unmap(size_t index) {
 }
 
 void OpenclProgram::CloseGate() {
-  if (gates_.size() > 5) return OpenFor([&] {
-    Clock one;
-    one.Tick(gates_[0].stamp.agent);
-    return one;
-  }());
+  if (gates_.size() > 5)
+    return OpenFor([&] {
+      Clock one;
+      one.Tick(gates_[0].stamp.agent);
+      return one;
+    }());
   Gate gate{};
   gate.stamp = {++agents_, 1};
   Do("make gate " + std::to_string(gate.stamp.agent), [&] {
@@ -599,8 +616,8 @@ void OpenclProgram::CloseGate() {
     return result;
   });
   gates_.push_back(gate);
-  // A queue in order stands behind it. In others PoCL 3.1 lets such a barrier take the place of one before it: what comes
-  // behind both waits for the second alone.
+  // A queue in order stands behind it. In others PoCL 3.1 lets such a barrier take the place of one before it: what
+  // comes behind both waits for the second alone.
   Queue& queue = AnyQueue();
   if (!queue.in_order) return;
   const cl_event event = gate.event;
@@ -621,8 +638,9 @@ void OpenclProgram::Barrier() {
   Enqueue(queue, "barrier", {}, false, [&](const std::vector<cl_event>& after, cl_event* made) {
     if (after.empty()) return clEnqueueBarrierWithWaitList(queue.handle, 0, nullptr, made);
     const cl_int result = clEnqueueBarrierWithWaitList(queue.handle, 0, nullptr, nullptr);
-    return result != CL_SUCCESS ? result
-                                : clEnqueueMarkerWithWaitList(queue.handle, static_cast<cl_uint>(after.size()), after.data(), made);
+    return result != CL_SUCCESS
+               ? result
+               : clEnqueueMarkerWithWaitList(queue.handle, static_cast<cl_uint>(after.size()), after.data(), made);
   });
 }
 

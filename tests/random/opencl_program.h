@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A random OpenCL program that has no races, and knows what each byte must be. As cuda_program.h; gates are user events.
+// A random OpenCL program that has no races, and knows what each byte must be. As cuda_program.h; gates are user
+// events.
 #ifndef HAWSER_TESTS_RANDOM_OPENCL_PROGRAM_H_
 #define HAWSER_TESTS_RANDOM_OPENCL_PROGRAM_H_
 
@@ -44,10 +45,10 @@ class OpenclProgram {
     cl_command_queue handle;
     int number;
     bool in_order;
-    Agent agent;     ///< In order: the queue's.
-    Clock all;       ///< Of everything in it.
-    Clock barrier;   ///< What each new command comes after.
-    cl_event last;   ///< In order: of the last command; null if it has none.
+    Agent agent;    ///< In order: the queue's.
+    Clock all;      ///< Of everything in it.
+    Clock barrier;  ///< What each new command comes after.
+    cl_event last;  ///< In order: of the last command; null if it has none.
   };
   struct Gate {
     cl_event event;
