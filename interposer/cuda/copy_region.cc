@@ -73,22 +73,17 @@ CUresult Take(const Fields& fields, const CUDA_MEMCPY3D& copy, RegionSide* side)
     side->wire.address = offset;
     side->wire.pitch = pitch;
     side->wire.height = height;
+  } else if (const uint64_t mirror = Mirrors::Get().DeviceAddress(side->memory.base, span); mirror != 0) {
+    // Copied where the device has it, as linear copies are: other commands may have brought something there.
+    side->host = false;
+    side->mirrored = true;
+    side->wire = {};
+    side->wire.kind = kAddress;
+    side->wire.address = mirror;
+    side->wire.pitch = pitch;
+    side->wire.height = height;
   }
   return CUDA_SUCCESS;
-}
-
-/// Memory of the host that is mirrored is copied where the device has it. True if it is.
-bool UseMirror(RegionSide* side) {
-  if (!side->host || side->in_heap) return false;
-  const uint64_t device = Mirrors::Get().DeviceAddress(side->memory.base, side->memory.extent());
-  if (device == 0) return false;
-  side->host = false;
-  side->wire = {};
-  side->wire.kind = kAddress;
-  side->wire.address = device;
-  side->wire.pitch = side->memory.pitch;
-  side->wire.height = side->memory.slice / side->memory.pitch;
-  return true;
 }
 
 /// Between host memories, in stream order.
@@ -154,7 +149,6 @@ CUresult CopyRegion(StreamCommand& command, const CUDA_MEMCPY3D& copy, CopyMode 
   if (const CUresult error = Destination(copy, &to); error != CUDA_SUCCESS) return error;
   if (const CUresult error = Source(copy, &from); error != CUDA_SUCCESS) return error;
   if (const CUresult error = Mirrors::Get().BeforeCopy(command.stream()); error != CUDA_SUCCESS) return error;
-  const bool to_mirror = UseMirror(&to), from_mirror = UseMirror(&from);
   if (to.host && from.host) return CopyHost(command, to.memory, from.memory);
   const bool small = mode == CopyMode::kSynchronous &&
                      copy.WidthInBytes * copy.Height * copy.Depth <= command.session()->inline_limit();
@@ -185,7 +179,7 @@ CUresult CopyRegion(StreamCommand& command, const CUDA_MEMCPY3D& copy, CopyMode 
   message.source = from.wire;
   Size(copy, &message);
   const CUresult error = command.Send(message);
-  const bool host = to.host || from.host || to_mirror || from_mirror;
+  const bool host = to.host || from.host || to.mirrored || from.mirrored;
   return error != CUDA_SUCCESS || !host || mode == CopyMode::kAsynchronous ? error
                                                                            : SynchronizeStream(command.stream());
 }

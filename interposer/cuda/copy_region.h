@@ -18,6 +18,7 @@ struct RegionSide {
   HostRegion memory;    ///< Of host memory.
   cuda::CopySide wire;  ///< Of everything else, and of host memory that lies in the session's heap.
   bool in_heap = false;
+  bool mirrored = false;  ///< Host memory that is copied as the device's (mirror.h).
 };
 /// CUDA_ERROR_INVALID_VALUE for nonsense.
 CUresult Destination(const CUDA_MEMCPY3D& copy, RegionSide* side);

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cstdint>
+#include <future>
 #include <thread>
 #include <tuple>
 #include <vector>
@@ -165,6 +166,21 @@ TEST_P(CudaLateWrites, CopiesThatWaitAreLateToo) {
   goes.join();
   HAWSER_CU(copied);
   Expect(to_, 9, stream_);
+}
+
+TEST_P(CudaLateWrites, AFunctionOfAnotherStreamDoesNotHoldThem) {
+  Hold(other_);
+  HAWSER_CU(cuMemcpyDtoHAsync(host_, from_, size_, stream_));
+  HAWSER_CU(cuMemcpyHtoDAsync(to_, host_, size_, stream_));
+  auto waited = std::async(std::launch::async, [this] {
+    const CUresult current = cuCtxSetCurrent(context_);
+    return current != CUDA_SUCCESS ? current : cuStreamSynchronize(stream_);
+  });
+  const bool held = waited.wait_for(std::chrono::seconds(30)) != std::future_status::ready;
+  Go();
+  EXPECT_FALSE(held);
+  HAWSER_CU(waited.get());
+  Expect(to_, 7, stream_);
 }
 
 TEST_P(CudaLateWrites, MemoryIsFreedBehindThem) {

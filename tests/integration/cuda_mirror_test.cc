@@ -404,37 +404,72 @@ TEST_F(CudaMirror, RegisteredMemoryIsMapped) {
   }
 }
 
-TEST_F(CudaMirror, RectanglesSeeWhatEarlierCopiesBroughtToRegisteredMemory) {
-  std::vector<unsigned char> host(64, 1), back(64);
-  HAWSER_CU(cuMemHostRegister(host.data(), host.size(), CU_MEMHOSTREGISTER_DEVICEMAP));
-  CUdeviceptr mirrored = 0, from = 0, to = 0;
-  HAWSER_CU(cuMemHostGetDevicePointer(&mirrored, host.data(), 0));
-  HAWSER_CU(cuMemAlloc(&from, 64));
-  HAWSER_CU(cuMemAlloc(&to, 64));
-  HAWSER_CU(cuMemsetD8(from, 7, 64));
-  HAWSER_CU(cuMemsetD8(to, 0, 64));
-  CUstream stream = nullptr;
-  HAWSER_CU(cuStreamCreate(&stream, CU_STREAM_DEFAULT));
-  HAWSER_CU(cuMemcpyDtoHAsync(host.data(), from, 64, stream));
-  CUDA_MEMCPY2D copy{};
-  copy.srcMemoryType = CU_MEMORYTYPE_HOST, copy.srcHost = host.data(), copy.srcPitch = 16;
-  copy.dstMemoryType = CU_MEMORYTYPE_DEVICE, copy.dstDevice = to, copy.dstPitch = 16;
-  copy.WidthInBytes = 8, copy.Height = 4;
-  HAWSER_CU(cuMemcpy2DAsync(&copy, stream));
-  HAWSER_CU(cuStreamSynchronize(stream));
-  HAWSER_CU(cuMemcpyDtoH(back.data(), to, 64));
-  for (size_t i = 0; i < 64; ++i) ASSERT_EQ(back[i], i % 16 < 8 ? 7 : 0) << i;
-  EXPECT_EQ(host, std::vector<unsigned char>(64, 7));
-  // And back.
-  HAWSER_CU(cuMemsetD8(from, 9, 64));
-  copy.srcMemoryType = CU_MEMORYTYPE_DEVICE, copy.srcDevice = from;
-  copy.dstMemoryType = CU_MEMORYTYPE_HOST, copy.dstHost = host.data();
-  HAWSER_CU(cuMemcpy2D(&copy));
-  for (size_t i = 0; i < 64; ++i) ASSERT_EQ(host[i], i % 16 < 8 ? 9 : 7) << i;
-  HAWSER_CU(cuStreamDestroy(stream));
-  HAWSER_CU(cuMemFree(from));
-  HAWSER_CU(cuMemFree(to));
-  HAWSER_CU(cuMemHostUnregister(host.data()));
+class CudaMirroredCopies : public CudaMirror {
+ protected:
+  void SetUp() override {
+    CudaMirror::SetUp();
+    HAWSER_CU(cuMemHostRegister(host_.data(), host_.size(), CU_MEMHOSTREGISTER_DEVICEMAP));
+    CUdeviceptr mirrored = 0;  // From here on it is.
+    HAWSER_CU(cuMemHostGetDevicePointer(&mirrored, host_.data(), 0));
+    HAWSER_CU(cuMemAlloc(&from_, host_.size()));
+    HAWSER_CU(cuMemAlloc(&to_, host_.size()));
+    HAWSER_CU(cuMemsetD8(from_, 7, host_.size()));
+    HAWSER_CU(cuMemsetD8(to_, 0, host_.size()));
+    HAWSER_CU(cuStreamCreate(&stream_, CU_STREAM_DEFAULT));
+    copy_.srcMemoryType = CU_MEMORYTYPE_HOST, copy_.srcHost = host_.data(), copy_.srcPitch = 16;
+    copy_.dstMemoryType = CU_MEMORYTYPE_DEVICE, copy_.dstDevice = to_, copy_.dstPitch = 16;
+    copy_.WidthInBytes = 8, copy_.Height = 4, copy_.Depth = 1;
+  }
+  void TearDown() override {
+    HAWSER_CU(cuStreamDestroy(stream_));
+    HAWSER_CU(cuMemFree(from_));
+    HAWSER_CU(cuMemFree(to_));
+    HAWSER_CU(cuMemHostUnregister(host_.data()));
+    CudaMirror::TearDown();
+  }
+  /// The first half of each row is `inner`, the rest `outer`.
+  static void Expect(const std::vector<unsigned char>& bytes, int inner, int outer) {
+    for (size_t i = 0; i < bytes.size(); ++i) ASSERT_EQ(bytes[i], i % 16 < 8 ? inner : outer) << i;
+  }
+  void ExpectCopied() {
+    std::vector<unsigned char> back(host_.size());
+    HAWSER_CU(cuStreamSynchronize(stream_));
+    HAWSER_CU(cuMemcpyDtoH(back.data(), to_, back.size()));
+    Expect(back, 7, 0);
+    Expect(host_, 7, 7);
+  }
+
+  std::vector<unsigned char> host_ = std::vector<unsigned char>(64, 1);
+  CUdeviceptr from_ = 0, to_ = 0;
+  CUstream stream_ = nullptr;
+  CUDA_MEMCPY3D copy_{};
+};
+
+TEST_F(CudaMirroredCopies, ARectangleSeesWhatAnEarlierCopyBroughtThere) {
+  HAWSER_CU(cuMemcpyDtoHAsync(host_.data(), from_, host_.size(), stream_));
+  HAWSER_CU(cuMemcpy3DAsync(&copy_, stream_));
+  ExpectCopied();
+}
+
+TEST_F(CudaMirroredCopies, ANodeOfAGraphToo) {
+  CUgraph graph = nullptr;
+  CUgraphNode node = nullptr;
+  CUgraphExec executable = nullptr;
+  HAWSER_CU(cuGraphCreate(&graph, 0));
+  HAWSER_CU(cuGraphAddMemcpyNode(&node, graph, nullptr, 0, &copy_, context_));
+  HAWSER_CU(cuGraphInstantiate(&executable, graph, 0));
+  HAWSER_CU(cuMemcpyDtoHAsync(host_.data(), from_, host_.size(), stream_));
+  HAWSER_CU(cuGraphLaunch(executable, stream_));
+  ExpectCopied();
+  HAWSER_CU(cuGraphExecDestroy(executable));
+  HAWSER_CU(cuGraphDestroy(graph));
+}
+
+TEST_F(CudaMirroredCopies, ARectangleThatComesBackWaits) {
+  copy_.srcMemoryType = CU_MEMORYTYPE_DEVICE, copy_.srcDevice = from_;
+  copy_.dstMemoryType = CU_MEMORYTYPE_HOST, copy_.dstHost = host_.data();
+  HAWSER_CU(cuMemcpy3D(&copy_));
+  Expect(host_, 7, 1);
 }
 
 TEST_F(CudaMirror, WhatADeviceSaysOfSharingCanBeReliedUpon) {

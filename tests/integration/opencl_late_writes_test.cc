@@ -2,7 +2,9 @@
 // Writes of what reads before them have yet to put into the program's memory.
 #include <algorithm>
 #include <array>
+#include <chrono>
 #include <cstring>
+#include <thread>
 #include <vector>
 
 #include "tests/integration/cl_fixture.h"
@@ -90,6 +92,9 @@ TEST_P(LateWrites, ReadsIntoTheSameMemoryLandInTheirOrder) {
   EXPECT_EQ(host_, expected);
   ASSERT_EQ(clEnqueueReadBuffer(cl_.queue, to_, CL_FALSE, 0, little, host_.data(), 0, nullptr, nullptr), CL_SUCCESS);
   Read(cl_.queue);
+  // The reply is looked at when somebody waits; what came beside it has long been there.
+  ASSERT_EQ(clFlush(cl_.queue), CL_SUCCESS);
+  std::this_thread::sleep_for(std::chrono::milliseconds(100));
   ASSERT_EQ(clFinish(cl_.queue), CL_SUCCESS);
   EXPECT_EQ(host_, std::vector<cl_uchar>(size_, 7));
 }
