@@ -56,6 +56,9 @@ struct CUgraphExec_st final : hawser::cu::Object {
   unsigned long long flags = 0;
   std::mutex mutex;  ///< Guards what follows.
   hawser::cu::HostCopies host_copies;
+  /// Those of them that functions of the graph fetch.
+  std::set<const hawser::cu::HostCopy*> fetched;
+  bool has_functions = false;
   std::set<uint64_t> disabled;  ///< Names of nodes.
   std::map<CUuserObject, unsigned> user_objects;
 };

@@ -2,6 +2,8 @@
 // cuGraph*: graphs as a whole, executable graphs.
 #include "interposer/cuda/entry.h"
 #include "interposer/cuda/graph.h"
+#include "interposer/cuda/host_functions.h"
+#include "interposer/cuda/late_write.h"
 #include "interposer/cuda/mirror.h"
 
 using namespace hawser;      // NOLINT(google-build-using-namespace): entry points live outside of namespaces.
@@ -28,6 +30,24 @@ void Collect(CUgraph_st* graph, HostCopies* copies) {
     if (node->child != nullptr) Collect(node->child, copies);
     for (CUgraph_st* body : node->bodies) Collect(body, copies);
   }
+}
+
+/// What the server says of the graph's functions is for the runs to come.
+void TakeFunctions(CUgraphExec_st* exec, const wire::ListView<cuda::HostNodeMemory>& functions) {
+  std::map<uint64_t, std::shared_ptr<FunctionMemory>> memories;
+  std::lock_guard lock(exec->mutex);
+  exec->fetched.clear();
+  functions.ForEach([&](const cuda::HostNodeMemory& each) {
+    std::shared_ptr<FunctionMemory>& memory = memories[each.callback];
+    if (memory == nullptr) memory = std::make_shared<FunctionMemory>();
+    for (const auto& copy : exec->host_copies) {
+      if (copy->staging != each.staging) continue;
+      (each.after != 0 ? memory->fill : memory->fetch).push_back(copy);
+      if (each.after == 0) exec->fetched.insert(copy.get());
+    }
+  });
+  exec->has_functions = !memories.empty();
+  for (const auto& [callback, memory] : memories) HostFunctions::Get().SetMemory(callback, memory);
 }
 
 CUresult Instantiate(CUgraphExec* result, CUgraph graph, unsigned long long flags,
@@ -61,6 +81,7 @@ CUresult Instantiate(CUgraphExec* result, CUgraph graph, unsigned long long flag
     return error;
   }
   Collect(graph, &exec->host_copies);
+  TakeFunctions(exec, answer->functions);
   ShareUserObjects(graph, exec);
   *result = exec;
   return CUDA_SUCCESS;
@@ -152,10 +173,15 @@ CUresult CUDAAPI cuGraphLaunch(CUgraphExec exec, CUstream handle) {
   StreamCommand command;
   if (const CUresult error = command.Begin(handle); error != CUDA_SUCCESS) return error;
   if (const CUresult error = CheckObject(exec, Kind::kGraphExec); error != CUDA_SUCCESS) return error;
-  HostCopies copies;
+  HostCopies copies, fetched_after;
+  bool has_functions = false;
   {
     std::lock_guard lock(exec->mutex);
     copies = exec->host_copies;
+    has_functions = exec->has_functions;
+    for (const auto& copy : copies) {
+      if (!exec->fetched.contains(copy.get())) fetched_after.push_back(copy);
+    }
   }
   if (!copies.empty() && command.capturing()) return CUDA_ERROR_NOT_SUPPORTED;
   if (const CUresult error = FillBefore(command, copies); error != CUDA_SUCCESS) return error;
@@ -163,7 +189,11 @@ CUresult CUDAAPI cuGraphLaunch(CUgraphExec exec, CUstream handle) {
   cuda::LaunchGraph message;
   message.exec = exec->id;
   if (const CUresult error = command.Send(message); error != CUDA_SUCCESS) return error;
-  return FetchAfter(command, copies);
+  // What comes behind in the stream may take what the functions change.
+  if (has_functions && !command.capturing()) {
+    if (const CUresult error = MarkChanges(command); error != CUDA_SUCCESS) return error;
+  }
+  return FetchAfter(command, fetched_after);
 }
 
 CUresult CUDAAPI cuGraphUpload(CUgraphExec exec, CUstream handle) {
@@ -194,8 +224,11 @@ CUresult CUDAAPI cuGraphExecUpdate_v2(CUgraphExec exec, CUgraph graph, CUgraphEx
   }
   HostCopies copies;
   Collect(graph, &copies);
-  std::lock_guard lock(exec->mutex);
-  exec->host_copies = std::move(copies);
+  {
+    std::lock_guard lock(exec->mutex);
+    exec->host_copies = std::move(copies);
+  }
+  TakeFunctions(exec, answer->functions);
   return CUDA_SUCCESS;
 }
 

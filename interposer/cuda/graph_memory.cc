@@ -17,6 +17,30 @@ cuda::CopySide AddressSide(CUdeviceptr address, uint64_t size) {
   return side;
 }
 
+/// send(command, copy) for each of them, in a stream of their own, until all of it is done.
+template <typename Send>
+CUresult InOwnStream(const HostCopies& copies, const Send& send) {
+  if (copies.empty()) return CUDA_SUCCESS;
+  CUstream_st* own = nullptr;
+  CUresult error = MakeStream(copies.front()->context, CU_STREAM_NON_BLOCKING, 0, &own, /*ours=*/true);
+  if (error != CUDA_SUCCESS) return error;
+  StreamCommand command;
+  command.On(own);
+  for (const auto& copy : copies) {
+    if (error == CUDA_SUCCESS) error = send(command, *copy);
+  }
+  if (error == CUDA_SUCCESS) error = AwaitStream(own);
+  DestroyStream(own);
+  return error;
+}
+
+CUresult Fetch(StreamCommand& command, const HostCopy& copy) {
+  cuda::ReadStaging message;
+  message.staging = copy.staging;
+  message.size = copy.memory.bytes();
+  return SendRead(command, message, copy.memory, /*wait=*/false);
+}
+
 /// The copy becomes a node of the capture's graph.
 CUresult AddCopy(StreamCommand& command, const cuda::CopySide& device, const HostRegion& memory, bool to_host) {
   const std::shared_ptr<Capture> capture = Captures::Of(command.stream());
@@ -52,6 +76,7 @@ HostCopy::~HostCopy() {
 CUresult MakeHostCopy(CUctx_st* context, const HostRegion& memory, bool to_host, std::shared_ptr<HostCopy>* copy) {
   guest::Session* session = Client::Get().session();
   auto made = std::make_shared<HostCopy>();
+  made->context = context;
   made->memory = memory;
   made->to_host = to_host;
   made->staging = session->NewId(static_cast<uint8_t>(cuda::Handle::kStaging));
@@ -103,13 +128,20 @@ CUresult FillBefore(StreamCommand& command, const HostCopies& copies) {
 CUresult FetchAfter(StreamCommand& command, const HostCopies& copies) {
   for (const auto& copy : copies) {
     if (!copy->to_host) continue;
-    cuda::ReadStaging message;
-    message.staging = copy->staging;
-    message.size = copy->memory.bytes();
-    const CUresult error = SendRead(command, message, copy->memory, /*wait=*/false);
-    if (error != CUDA_SUCCESS) return error;
+    if (const CUresult error = Fetch(command, *copy); error != CUDA_SUCCESS) return error;
   }
   return CUDA_SUCCESS;
+}
+
+CUresult FetchFor(const FunctionMemory& memory) { return InOwnStream(memory.fetch, Fetch); }
+
+CUresult FillFor(const FunctionMemory& memory) {
+  return InOwnStream(memory.fill, [](StreamCommand& command, const HostCopy& copy) {
+    cuda::WriteStaging message;
+    message.staging = copy.staging;
+    message.size = copy.memory.bytes();
+    return SendWriteNow(command, message, copy.memory);
+  });
 }
 
 }  // namespace hawser::cu

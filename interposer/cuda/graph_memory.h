@@ -19,6 +19,7 @@ struct HostCopy {
   HostCopy(const HostCopy&) = delete;
   HostCopy& operator=(const HostCopy&) = delete;
 
+  CUctx_st* context = nullptr;
   wire::Id staging;
   HostRegion memory;
   bool to_host = false;
@@ -35,6 +36,14 @@ CUresult CaptureWrite(StreamCommand& command, CUdeviceptr to, const HostRegion& 
 CUresult CaptureRead(StreamCommand& command, CUdeviceptr from, const HostRegion& to);
 CUresult CaptureWrite(StreamCommand& command, const cuda::CopySide& to, const HostRegion& from);
 CUresult CaptureRead(StreamCommand& command, const cuda::CopySide& from, const HostRegion& to);
+
+/// What a function in a graph finds in the host's memory, and what copies behind it take from there.
+struct FunctionMemory {
+  HostCopies fetch, fill;
+};
+/// Around the function, on the thread that runs it: in a stream of this library's own, and waits.
+CUresult FetchFor(const FunctionMemory& memory);
+CUresult FillFor(const FunctionMemory& memory);
 
 /// Before and after a launch of a graph with these copies.
 CUresult FillBefore(StreamCommand& command, const HostCopies& copies);

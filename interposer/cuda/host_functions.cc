@@ -53,12 +53,25 @@ void HostFunctions::Forget(uint64_t callback) {
   if (known) Client::Get().session()->RemoveListener();
 }
 
+void HostFunctions::SetMemory(uint64_t callback, std::shared_ptr<const FunctionMemory> memory) {
+  std::lock_guard lock(mutex_);
+  if (const auto found = entries_.find(callback); found != entries_.end()) found->second->memory = std::move(memory);
+}
+
+std::shared_ptr<const FunctionMemory> HostFunctions::MemoryOf(uint64_t callback) {
+  std::lock_guard lock(mutex_);
+  const auto found = entries_.find(callback);
+  return found == entries_.end() ? nullptr : found->second->memory;
+}
+
 void HostFunctions::Run(const cuda::RunHostFunction& notice) {
   std::shared_ptr<Entry> entry;
+  std::shared_ptr<const FunctionMemory> memory;
   {
     std::lock_guard lock(mutex_);
     if (const auto found = entries_.find(notice.callback); found != entries_.end()) {
       entry = found->second;
+      memory = entry->memory;
       entry->asked = true;
     }
   }
@@ -74,10 +87,13 @@ void HostFunctions::Run(const cuda::RunHostFunction& notice) {
     return;
   }
   const auto status = static_cast<CUresult>(notice.status);
-  Post(*entry, [this, entry, done, status, session] {
+  Post(*entry, [this, entry, memory, done, status, session] {
     (void)AwaitLandings(entry->before);
     (void)Mirrors::Get().AfterWait(/*mark=*/0, nullptr, nullptr);
+    // Should the device's or the server's end keep the data from coming, later calls tell.
+    if (memory != nullptr) (void)FetchFor(*memory);
     entry->function(status);
+    if (memory != nullptr) (void)FillFor(*memory);
     session->Send(done);
     session->Flush();
     if (entry->calls != Calls::kOften) Forget(done.callback);

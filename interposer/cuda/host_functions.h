@@ -15,6 +15,7 @@
 
 #include "interposer/core/session.h"
 #include "interposer/cuda/driver_api.h"
+#include "interposer/cuda/graph_memory.h"
 #include "interposer/cuda/landing.h"
 #include "proto/cuda/messages.h"
 
@@ -36,6 +37,9 @@ class HostFunctions {
   /// The server will be told of it; until then it is the caller's to say that it does not run (Forget()).
   void Sent(uint64_t callback);
   void Forget(uint64_t callback);
+  /// Of a graph's node: what is fetched before and filled behind each run from now on.
+  void SetMemory(uint64_t callback, std::shared_ptr<const FunctionMemory> memory);
+  std::shared_ptr<const FunctionMemory> MemoryOf(uint64_t callback);
   /// Some function that runs once has not: its stream stands still, perhaps for long.
   bool pending() const { return pending_.load(std::memory_order_relaxed) != 0; }
 
@@ -50,6 +54,7 @@ class HostFunctions {
     Landings before;
     Calls calls;
     guest::Session* session;
+    std::shared_ptr<const FunctionMemory> memory;  // Of a graph's node.
     bool sent = false;   // The application knows it to be under way.
     bool asked = false;  // The server's wish to run it is on its way to the callback thread.
   };

@@ -62,6 +62,19 @@ CUresult WriteLate(StreamCommand& command, const HostRegion& region, std::functi
   return error;
 }
 
+CUresult MarkChanges(StreamCommand& command) {
+  cuda::EnqueueHostFunction message;
+  message.callback = HostFunctions::Get().Add([](CUresult) {}, {}, HostFunctions::Calls::kOurs);
+  message.always = 1;
+  const CUresult error = command.Send(message);
+  if (error == CUDA_SUCCESS) {
+    HostFunctions::Get().Sent(message.callback);
+  } else {
+    HostFunctions::Get().Forget(message.callback);
+  }
+  return error;
+}
+
 CUresult AwaitChanges(CUstream_st* stream, const HostRegion& region) {
   return HasFunctions() || Overlaps(LandingsBefore(stream), region) ? AwaitStream(stream) : CUDA_SUCCESS;
 }

@@ -27,6 +27,10 @@ bool IsStillChanged(CUstream_st* stream, const HostRegion& region);
 /// comes behind that write.
 CUresult WriteLate(StreamCommand& command, const HostRegion& region, std::function<CUresult(StreamCommand&)> write);
 
+/// What came last in the stream runs functions of the application that no call told of: for IsStillChanged(), until the
+/// stream gets here.
+CUresult MarkChanges(StreamCommand& command);
+
 /// For copies that may wait: until what comes before in the stream has changed the region, pinned or not.
 CUresult AwaitChanges(CUstream_st* stream, const HostRegion& region);
 

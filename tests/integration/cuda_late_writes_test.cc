@@ -58,6 +58,10 @@ class CudaLateWrites : public CudaTest,
     };
     HAWSER_CU(cuLaunchHostFunc(stream, fill, this));
   }
+  static void AddTen(void* data) {
+    auto* const test = static_cast<CudaLateWrites*>(data);
+    for (uint32_t i = 0; i < test->count_; ++i) test->host_[i] += 10;
+  }
   void Expect(CUdeviceptr memory, uint32_t value, CUstream stream) {
     std::vector<uint32_t> found(count_);
     HAWSER_CU(cuMemcpyDtoHAsync(found.data(), memory, size_, stream));
@@ -148,6 +152,31 @@ TEST_P(CudaLateWrites, OfGraphs) {
   HAWSER_CU(cuGraphLaunch(executable, stream_));
   Go();
   Expect(to_, 9, stream_);
+  HAWSER_CU(cuGraphExecDestroy(executable));
+  HAWSER_CU(cuGraphDestroy(graph));
+}
+
+TEST_P(CudaLateWrites, FunctionsOfGraphsStandBetweenTheirCopies) {
+  // There and back by nodes, and once more by what comes behind the launch.
+  CUgraph graph = nullptr;
+  CUgraphExec executable = nullptr;
+  HAWSER_CU(cuStreamBeginCapture(stream_, CU_STREAM_CAPTURE_MODE_THREAD_LOCAL));
+  HAWSER_CU(cuMemcpyDtoHAsync(host_, from_, size_, stream_));
+  HAWSER_CU(cuLaunchHostFunc(stream_, AddTen, this));
+  HAWSER_CU(cuMemcpyHtoDAsync(to_, host_, size_, stream_));
+  HAWSER_CU(cuStreamEndCapture(stream_, &graph));
+  HAWSER_CU(cuGraphInstantiate(&executable, graph, 0));
+  CUdeviceptr behind = 0;
+  HAWSER_CU(cuMemAlloc(&behind, size_));
+  for (uint32_t round = 0; round < 3; ++round) {
+    HAWSER_CU(cuMemsetD32Async(from_, round, count_, stream_));
+    HAWSER_CU(cuGraphLaunch(executable, stream_));
+    HAWSER_CU(cuMemcpyHtoDAsync(behind, host_, size_, stream_));
+    Expect(to_, round + 10, stream_);
+    Expect(behind, round + 10, stream_);
+    EXPECT_EQ(std::vector<uint32_t>(host_, host_ + count_), std::vector<uint32_t>(count_, round + 10));
+  }
+  HAWSER_CU(cuMemFree(behind));
   HAWSER_CU(cuGraphExecDestroy(executable));
   HAWSER_CU(cuGraphDestroy(graph));
 }

@@ -13,12 +13,14 @@ void CudaProgram::MakeGraph() {
   for (size_t tries = 0; tries < 40 && graph.operations.size() < count; ++tries) {
     Operation operation;
     if (!Choose(&operation, true, kTheHost)) continue;
-    // Data of a copy from the host's memory is taken when the graph is launched, or when the stream gets there: not
-    // when the graph has written it itself (docs/differences.md).
-    const auto writes = [&](const Operation& earlier) {
-      return earlier.to.memory == operation.from.memory && operation.from.memory->IsPlainHost();
+    const auto is_copy = [](const Operation& each) {
+      return each.what == Operation::What::kCopy || each.what == Operation::What::kRectangle;
     };
-    const bool copy = operation.what == Operation::What::kCopy || operation.what == Operation::What::kRectangle;
+    // A copy from the host's memory does not see what another copy of the graph puts there (docs/differences.md).
+    const auto writes = [&](const Operation& earlier) {
+      return is_copy(earlier) && earlier.to.memory == operation.from.memory && operation.from.memory->IsPlainHost();
+    };
+    const bool copy = is_copy(operation);
     // Copies from host to host are refused in graphs.
     if (copy && operation.to.memory->IsPlainHost() && operation.from.memory->IsPlainHost()) continue;
     if (copy && std::any_of(graph.operations.begin(), graph.operations.end(), writes)) continue;
@@ -94,19 +96,17 @@ void CudaProgram::LaunchGraph() {
   if (graphs_.empty()) return;
   const Graph& graph = graphs_[Pick(graphs_.size())];
   Stream& stream = AnyStream();
-  const auto raced = [&]() -> const Use* {
-    static thread_local Use use;
+  const auto raced = [&]() -> std::optional<Use> {
     for (const Operation& operation : graph.operations) {
       for (const Use& each : operation.Uses()) {
         if (!each.memory->used.Race(each.offset, each.size, each.write, stream.clock)) continue;
-        use = each;
-        return &use;
+        return each;
       }
     }
-    return nullptr;
+    return std::nullopt;
   };
   Join(stream);
-  while (const Use* const use = raced()) OrderOnStream(stream, *use);
+  while (const std::optional<Use> use = raced()) OrderOnStream(stream, *use);
   const Stamp stamp = Begin(stream);
   const auto calls_host = [](const Operation& operation) { return operation.what == Operation::What::kHostMix; };
   if (std::any_of(graph.operations.begin(), graph.operations.end(), calls_host)) host_functions_.push_back(stamp);

@@ -133,13 +133,15 @@ void CudaProgram::MakeMemory() {
     case MemoryKind::kPinned:
       Do("allocate " + name, [&] {
         const CUresult result = cuMemHostAlloc(&host, memory.size, Chance(50) ? CU_MEMHOSTALLOC_DEVICEMAP : 0);
-        return result != CUDA_SUCCESS ? result : cuMemHostGetDevicePointer(&memory.device, host, 0);
+        if (result != CUDA_SUCCESS || !options_.mirrors) return result;
+        return cuMemHostGetDevicePointer(&memory.device, host, 0);
       });
       memory.host = static_cast<uint8_t*>(host);
       break;
     case MemoryKind::kRegistered:
       host = aligned_alloc(4096, (memory.size + 4095) / 4096 * 4096);
       Do("register " + name, [&] {
+        if (!options_.mirrors) return cuMemHostRegister(host, memory.size, 0);
         const CUresult result = cuMemHostRegister(host, memory.size, CU_MEMHOSTREGISTER_DEVICEMAP);
         return result != CUDA_SUCCESS ? result : cuMemHostGetDevicePointer(&memory.device, host, 0);
       });
@@ -156,7 +158,6 @@ void CudaProgram::MakeMemory() {
       break;
     }
   }
-  if (!options_.mirrors && memory.IsPlainHost()) memory.device = 0;
   // Nothing is read before it has been written.
   if (memory.host != nullptr) {
     WaitForIdle(memory);

@@ -566,6 +566,9 @@ class CudaBackend final : public cuda::Handler, public SessionBackend {
                     CUDA_BATCH_MEM_OP_NODE_PARAMS* to);
   int32_t DescribeBatch(CUgraphNode node, std::vector<cuda::StreamValue>* values);
   HostCall* NewHostCall(uint64_t callback);
+  /// What an answer says of the graph's host nodes (graph_host_memory.h), in `found`, to which it points.
+  int32_t TellHostNodes(CUgraph graph, std::vector<cuda::HostNodeMemory>* found,
+                        wire::ListView<cuda::HostNodeMemory>* functions);
 
   const ChosenDriver chosen_;
   const DriverTable& driver_;

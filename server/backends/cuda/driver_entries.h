@@ -190,6 +190,7 @@
   X(cuGraphKernelNodeSetAttribute)      \
   X(cuGraphKernelNodeGetAttribute)      \
   X(cuGraphKernelNodeCopyAttributes)    \
+  X(cuGraphHostNodeGetParams)           \
   X(cuGraphMemcpyNodeGetParams)         \
   X(cuGraphMemcpyNodeSetParams)         \
   X(cuGraphMemsetNodeGetParams)         \

@@ -2,8 +2,10 @@
 // Graphs: nodes one by one, executable graphs. What a stream records is in captures.cc.
 #include <algorithm>
 #include <cstring>
+#include <map>
 
 #include "server/backends/cuda/backend.h"
+#include "server/backends/cuda/graph_host_memory.h"
 
 namespace hawser::server::cuda_backend {
 namespace {
@@ -23,6 +25,7 @@ enum class NodeKind : uint32_t {
 };
 
 constexpr size_t kMaxNodes = 1u << 20;
+constexpr size_t kMaxHostNodeMemory = 65536;
 /// What a launch of a graph counts as in its stream (ahead.h).
 constexpr int32_t kCommandsOfGraph = 16;
 
@@ -167,6 +170,34 @@ int32_t CudaBackend::FillMemset(const cuda::NodeParameters& from, CUDA_MEMSET_NO
 CudaBackend::HostCall* CudaBackend::NewHostCall(uint64_t callback) {
   host_calls_.push_back(std::make_unique<HostCall>(HostCall{this, current_, callback}));
   return host_calls_.back().get();
+}
+
+int32_t CudaBackend::TellHostNodes(CUgraph graph, std::vector<cuda::HostNodeMemory>* found,
+                                   wire::ListView<cuda::HostNodeMemory>* functions) {
+  if (host_calls_.empty()) return 0;
+  std::map<const std::byte*, std::pair<uint64_t, wire::Id>> stagings;
+  objects_->Table<Staging>().ForEach([&](wire::Id id, Staging& staging) {
+    if (staging.error == 0) stagings[staging.block.data()] = {staging.size, id};
+  });
+  const GraphHostMemory memory(
+      &driver_,
+      [&](const void* address) {
+        const auto* const at = static_cast<const std::byte*>(address);
+        const auto after = stagings.upper_bound(at);
+        if (after == stagings.begin()) return wire::Id();
+        const auto& [begin, staging] = *std::prev(after);
+        return static_cast<uint64_t>(at - begin) < staging.first ? staging.second : wire::Id();
+      },
+      [](const CUDA_HOST_NODE_PARAMS& node) {
+        return node.fn == RunHostCall ? static_cast<const HostCall*>(node.userData)->callback : 0;
+      });
+  const CUresult result = memory.Find(graph, found);
+  if (result != CUDA_SUCCESS) return result;
+  if (found->size() > kMaxHostNodeMemory) {
+    return Explain(CUDA_ERROR_OUT_OF_MEMORY, "the graph's host functions have too many copies before and behind them");
+  }
+  *functions = wire::ListView<cuda::HostNodeMemory>(std::span<const cuda::HostNodeMemory>(*found));
+  return 0;
 }
 
 int32_t CudaBackend::AddNativeNode(const cuda::NodeParameters& from, CUgraph graph,
@@ -587,6 +618,7 @@ int32_t CudaBackend::FindNodeInClone(const cuda::Call& call, const cuda::FindNod
 
 int32_t CudaBackend::InstantiateGraph(const cuda::Call& call, const cuda::InstantiateGraph& message) {
   cuda::InstantiateResult reply;
+  std::vector<cuda::HostNodeMemory> host_nodes;
   const Graph* graph = Use<Graph>(message.graph, &reply.status);
   if (graph != nullptr) reply.status = graph->lacks;
   if (reply.status == 0 && message.context) (void)Enter(message.context, &reply.status);
@@ -608,7 +640,8 @@ int32_t CudaBackend::InstantiateGraph(const cuda::Call& call, const cuda::Instan
       exec.facts = std::make_shared<KernelFacts>();
       exec.facts->name = "graph";
       exec.facts->graph = true;
-      reply.status = Keep(message.exec, std::move(exec));
+      reply.status = TellHostNodes(graph->native, &host_nodes, &reply.functions);
+      if (reply.status == 0) reply.status = Keep(message.exec, std::move(exec));
     }
   }
   reason_.clear();
@@ -618,6 +651,7 @@ int32_t CudaBackend::InstantiateGraph(const cuda::Call& call, const cuda::Instan
 
 int32_t CudaBackend::UpdateGraph(const cuda::Call& call, const cuda::UpdateGraph& message) {
   cuda::UpdateResult reply;
+  std::vector<cuda::HostNodeMemory> host_nodes;
   const GraphExec* exec = Use<GraphExec>(message.exec, &reply.status);
   const Graph* graph = exec != nullptr ? Use<Graph>(message.graph, &reply.status) : nullptr;
   if (graph != nullptr) reply.status = graph->lacks;
@@ -628,6 +662,7 @@ int32_t CudaBackend::UpdateGraph(const cuda::Call& call, const cuda::UpdateGraph
     reply.result = info.result;
     const auto named = graph->names.find(info.errorNode);
     if (info.errorNode != nullptr && named != graph->names.end()) reply.node = named->second;
+    if (reply.status == 0) reply.status = TellHostNodes(graph->native, &host_nodes, &reply.functions);
   }
   reason_.clear();
   Reply(call, reply);

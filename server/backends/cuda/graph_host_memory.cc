@@ -1,0 +1,129 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "server/backends/cuda/graph_host_memory.h"
+
+#include <unordered_map>
+
+namespace hawser::server::cuda_backend {
+namespace {
+
+void Append(const std::vector<wire::Id>& from, std::vector<wire::Id>* to) {
+  to->insert(to->end(), from.begin(), from.end());
+}
+
+}  // namespace
+
+/// One graph: its nodes, what they fill and read (a child graph: whatever its nodes do), and which follow which.
+struct GraphHostMemory::Level {
+  struct Node {
+    CUgraphNodeType type{};
+    CUgraph child = nullptr;
+    uint64_t callback = 0;
+    Ids fills, reads;
+    std::vector<size_t> from, to;
+  };
+  std::vector<Node> nodes;
+
+  /// Calls visit(node) for each node that is reached from there by these edges.
+  template <typename Visit>
+  void Reach(size_t start, std::vector<size_t> Node::*edges, const Visit& visit) const {
+    std::vector<bool> seen(nodes.size());
+    std::vector<size_t> open = nodes[start].*edges;
+    while (!open.empty()) {
+      const size_t at = open.back();
+      open.pop_back();
+      if (seen[at]) continue;
+      seen[at] = true;
+      visit(nodes[at]);
+      open.insert(open.end(), (nodes[at].*edges).begin(), (nodes[at].*edges).end());
+    }
+  }
+};
+
+CUresult GraphHostMemory::Read(CUgraph graph, Level* level) const {
+  size_t count = 0, edges = 0;
+  if (const CUresult error = driver_->cuGraphGetNodes(graph, nullptr, &count); error != CUDA_SUCCESS) return error;
+  std::vector<CUgraphNode> natives(count);
+  if (count == 0) return CUDA_SUCCESS;
+  if (const CUresult error = driver_->cuGraphGetNodes(graph, natives.data(), &count); error != CUDA_SUCCESS) {
+    return error;
+  }
+  std::unordered_map<CUgraphNode, size_t> numbers;
+  level->nodes.resize(count);
+  for (size_t i = 0; i < count; ++i) {
+    Level::Node& node = level->nodes[i];
+    numbers[natives[i]] = i;
+    CUresult error = driver_->cuGraphNodeGetType(natives[i], &node.type);
+    if (error == CUDA_SUCCESS && node.type == CU_GRAPH_NODE_TYPE_MEMCPY) {
+      CUDA_MEMCPY3D copy{};
+      error = driver_->cuGraphMemcpyNodeGetParams(natives[i], &copy);
+      if (copy.srcMemoryType == CU_MEMORYTYPE_HOST) {
+        if (const wire::Id id = staging_at_(copy.srcHost)) node.reads.push_back(id);
+      }
+      if (copy.dstMemoryType == CU_MEMORYTYPE_HOST) {
+        if (const wire::Id id = staging_at_(copy.dstHost)) node.fills.push_back(id);
+      }
+    } else if (error == CUDA_SUCCESS && node.type == CU_GRAPH_NODE_TYPE_HOST) {
+      CUDA_HOST_NODE_PARAMS host{};
+      error = driver_->cuGraphHostNodeGetParams(natives[i], &host);
+      if (error == CUDA_SUCCESS) node.callback = callback_of_(host);
+    } else if (error == CUDA_SUCCESS && node.type == CU_GRAPH_NODE_TYPE_GRAPH) {
+      Level inner;
+      error = driver_->cuGraphChildGraphNodeGetGraph(natives[i], &node.child);
+      if (error == CUDA_SUCCESS) error = Read(node.child, &inner);
+      for (const Level::Node& each : inner.nodes) {
+        Append(each.fills, &node.fills);
+        Append(each.reads, &node.reads);
+      }
+    }
+    if (error != CUDA_SUCCESS) return error;
+  }
+  CUresult error = driver_->cuGraphGetEdges(graph, nullptr, nullptr, nullptr, &edges);
+  if (error != CUDA_SUCCESS || edges == 0) return error;
+  std::vector<CUgraphNode> from(edges), to(edges);
+  error = driver_->cuGraphGetEdges(graph, from.data(), to.data(), nullptr, &edges);
+  for (size_t i = 0; error == CUDA_SUCCESS && i < edges; ++i) {
+    level->nodes[numbers.at(from[i])].to.push_back(numbers.at(to[i]));
+    level->nodes[numbers.at(to[i])].from.push_back(numbers.at(from[i]));
+  }
+  return error;
+}
+
+CUresult GraphHostMemory::Walk(CUgraph graph, const Ids& before, const Ids& after,
+                               std::vector<cuda::HostNodeMemory>* found) const {
+  Level level;
+  if (const CUresult error = Read(graph, &level); error != CUDA_SUCCESS) return error;
+  for (size_t i = 0; i < level.nodes.size(); ++i) {
+    const Level::Node& node = level.nodes[i];
+    if (node.callback == 0 && node.child == nullptr) continue;
+    Ids filled = before, read = after;
+    level.Reach(i, &Level::Node::from, [&](const Level::Node& each) { Append(each.fills, &filled); });
+    level.Reach(i, &Level::Node::to, [&](const Level::Node& each) { Append(each.reads, &read); });
+    if (node.child != nullptr) {
+      if (const CUresult error = Walk(node.child, filled, read, found); error != CUDA_SUCCESS) return error;
+      continue;
+    }
+    cuda::HostNodeMemory memory;
+    memory.callback = node.callback;
+    if (filled.empty() && read.empty()) found->push_back(memory);
+    for (const bool behind : {false, true}) {
+      for (const wire::Id id : behind ? read : filled) {
+        memory.staging = id;
+        memory.after = behind ? 1 : 0;
+        found->push_back(memory);
+      }
+    }
+  }
+  return CUDA_SUCCESS;
+}
+
+CUresult GraphHostMemory::Find(CUgraph graph, std::vector<cuda::HostNodeMemory>* found) const {
+  for (const bool there :
+       {driver_->cuGraphGetNodes != nullptr, driver_->cuGraphGetEdges != nullptr,
+        driver_->cuGraphNodeGetType != nullptr, driver_->cuGraphMemcpyNodeGetParams != nullptr,
+        driver_->cuGraphHostNodeGetParams != nullptr, driver_->cuGraphChildGraphNodeGetGraph != nullptr}) {
+    if (!there) return CUDA_ERROR_NOT_SUPPORTED;
+  }
+  return Walk(graph, {}, {}, found);
+}
+
+}  // namespace hawser::server::cuda_backend
