@@ -225,6 +225,14 @@ CUresult CUDAAPI cuGraphHostNodeSetParams(CUgraphNode node, const CUDA_HOST_NODE
   const CUDA_HOST_NODE_PARAMS wrapped = OneAtATime(parameters);
   return next(node, &wrapped);
 }
+CUresult CUDAAPI cuGraphHostNodeGetParams(CUgraphNode node, CUDA_HOST_NODE_PARAMS* parameters) {
+  static const auto next = HAWSER_NEXT(cuGraphHostNodeGetParams);
+  const CUresult result = next(node, parameters);
+  if (result != CUDA_SUCCESS || parameters->fn != CallHostFunction) return result;
+  const HostFunction given = *static_cast<const HostFunction*>(parameters->userData);
+  *parameters = {given.function, given.data};
+  return result;
+}
 CUresult CUDAAPI cuGraphExecHostNodeSetParams(CUgraphExec exec, CUgraphNode node,
                                               const CUDA_HOST_NODE_PARAMS* parameters) {
   static const auto next = HAWSER_NEXT(cuGraphExecHostNodeSetParams);
