@@ -106,7 +106,8 @@ void CudaProgram::OpenFor(const Clock& clock) {
       ++i;
       continue;
     }
-    Tell("  a gate opens");
+    Tell("  the gate in " + std::to_string(gate->stamp.agent) +
+         (gate->word != 0 ? " by a word opens" : " by a function opens"));
     later_.Do(std::chrono::microseconds(Pick(3) == 0 ? Pick(3000) : 0), [gate, opener = opener_] {
       if (gate->word != 0) {
         (void)cuStreamWriteValue32(opener, gate->word, 1, CU_STREAM_WRITE_VALUE_DEFAULT);
@@ -138,7 +139,12 @@ void CudaProgram::WaitOnHost(Agent agent) {
   if (stream == nullptr || way == 0) return WaitForAll();
   const std::string name = std::to_string(stream->agent);
   if (way == 1 || way == 2) {
-    OpenFor(stream->clock);
+    Clock may_wait_for = stream->clock;
+    for (const auto& other : streams_) {
+      // The legacy stream is done when those are that it waits for, as some have it.
+      if (stream == streams_[0].get() && other->blocking) may_wait_for.Join(other->clock);
+    }
+    OpenFor(may_wait_for);
     if (way == 1) {
       Do(
           "synchronize stream " + name, [&] { return cuStreamSynchronize(stream->handle); }, stream->owner);
@@ -303,16 +309,17 @@ bool CudaProgram::Choose(Operation* operation, bool in_graph, Agent stream) {
 }
 
 void CudaProgram::Enqueue(const Operation& operation, Stream& stream) {
-  for (const Use& use : operation.Uses()) OrderOnStream(stream, use);
+  // Copies of pageable memory may wait, take what is there at once, and have been done in it when they return.
+  const bool copies = operation.what == Operation::What::kCopy || operation.what == Operation::What::kRectangle;
+  const bool from_pageable = copies && operation.from.memory->kind == MemoryKind::kPageable;
+  const bool to_pageable = copies && operation.to.memory->kind == MemoryKind::kPageable;
+  for (const Use& use : operation.Uses()) {
+    if (from_pageable && !use.write) OrderOnHost(use);
+    OrderOnStream(stream, use);
+  }
   const Stamp stamp = Begin(stream);
-  // Copies of pageable memory may wait, and those from host to host; those to pageable memory have been done when they
-  // return.
-  const bool from_pageable = operation.from.memory != nullptr && operation.from.memory->kind == MemoryKind::kPageable &&
-                             operation.what != Operation::What::kHostMix;
-  const bool to_pageable =
-      operation.to.memory->kind == MemoryKind::kPageable && operation.what != Operation::What::kHostMix;
-  const bool on_host = operation.from.memory != nullptr && operation.from.memory->IsPlainHost() &&
-                       operation.to.memory->IsPlainHost() && operation.what != Operation::What::kHostMix;
+  // As may those from host to host.
+  const bool on_host = copies && operation.from.memory->IsPlainHost() && operation.to.memory->IsPlainHost();
   if (from_pageable || to_pageable || on_host) OpenFor(stream.clock);
   if (operation.what == Operation::What::kHostMix) host_functions_.push_back(stamp);
   const Kernels& kernels = AnyKernels();

@@ -29,6 +29,7 @@ class CudaProgram {
     bool tell = false;     ///< Says each step.
     bool mirrors = false;  ///< Also memory of the host that kernels use, and managed memory.
     bool graphs = false;
+    bool events = false;  ///< Records events again while streams wait for what they stood for.
   };
   /// In the device's primary context.
   CudaProgram(uint64_t seed, CUcontext context, Options options);

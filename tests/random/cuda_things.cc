@@ -10,7 +10,7 @@
 namespace hawser::random {
 
 CUevent CudaProgram::AnyEvent() {
-  const size_t index = Pick(4);
+  const size_t index = options_.events ? Pick(4) : events_.size();
   if (index >= events_.size() || Chance(10)) {
     CUevent event = nullptr;
     Do("make an event", [&] { return cuEventCreate(&event, Chance(50) ? CU_EVENT_DISABLE_TIMING : CU_EVENT_DEFAULT); });

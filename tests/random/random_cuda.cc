@@ -18,6 +18,7 @@ int main(int argc, char** argv) {
   for (int i = 4; i < argc; ++i) {
     options.mirrors = options.mirrors || strcmp(argv[i], "mirrors") == 0;
     options.graphs = options.graphs || strcmp(argv[i], "graphs") == 0;
+    options.events = options.events || strcmp(argv[i], "events") == 0;
   }
   CUdevice device = 0;
   CUcontext context = nullptr;

@@ -566,6 +566,18 @@ class CudaBackend final : public cuda::Handler, public SessionBackend {
                     CUDA_BATCH_MEM_OP_NODE_PARAMS* to);
   int32_t DescribeBatch(CUgraphNode node, std::vector<cuda::StreamValue>* values);
   HostCall* NewHostCall(uint64_t callback);
+  /// Calls visit(StreamState&) for each stream of the context, its legacy stream aside, with those that are ending.
+  template <typename Visit>
+  void ForEachStream(wire::Id context, const Visit& visit) {
+    objects_->Table<Stream>().ForEach([&](wire::Id, Stream& stream) {
+      if (stream.error == 0 && stream.state->context == context) visit(*stream.state);
+    });
+    for (const auto& state : ending_streams_) {
+      if (state->context == context) visit(*state);
+    }
+  }
+  /// The guest has released it. Its context is current.
+  void EndStream(const std::shared_ptr<StreamState>& stream);
   /// What an answer says of the graph's host nodes (graph_host_memory.h), in `found`, to which it points.
   int32_t TellHostNodes(CUgraph graph, std::vector<cuda::HostNodeMemory>* found,
                         wire::ListView<cuda::HostNodeMemory>* functions);
@@ -634,6 +646,8 @@ class CudaBackend final : public cuda::Handler, public SessionBackend {
     std::shared_ptr<const PooledEvent> end;
   };
   std::vector<LeftStream> left_streams_;
+  /// Streams that the guest has released while there was something in them: they are in the context still.
+  std::vector<std::shared_ptr<StreamState>> ending_streams_;
   bool ending_ = false;                     ///< With news_mutex_.
   std::vector<Deferral::Ticket> released_;  ///< Likewise, as what follows.
   std::unordered_set<uint64_t> awaited_;    ///< Transfers of whose arrival the executor wants to know.

@@ -289,6 +289,7 @@ void CudaBackend::EndContext(wire::Id id, Context& context,
   objects_->Table<Stream>().ForEach([&](wire::Id each, Stream& object) {
     if (object.error == 0 && object.state->context == id) objects_->Table<Stream>().Erase(each);
   });
+  std::erase_if(ending_streams_, [&](const auto& stream) { return stream->context == id; });
   std::vector<MemoryRange> chunked;  // The driver does not end it with the context.
   memory_.RemoveIf([&](const MemoryRange& range) {
     const bool gone = range.owner == id && range.kind != MemoryKind::kHeap;
@@ -374,6 +375,7 @@ int32_t CudaBackend::ReleaseObject(const cuda::Call& call, const cuda::Release& 
       if (context != nullptr && stream->state->slab) {
         (void)KeepUntilDone({0, context, stream->state.get()}, std::move(stream->state->slab));
       }
+      if (context != nullptr) EndStream(stream->state);
     }
   } else if (type == cuda::Handle::kEvent) {
     if (Event* event = objects_->Table<Event>().Find(id); event != nullptr && event->error == 0) {

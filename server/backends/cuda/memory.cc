@@ -27,6 +27,9 @@ bool CudaBackend::FreesWait() {
     busy =
         busy || ++asked > kMost || (stream.error == 0 && driver_.cuStreamQuery(stream.state->native()) != CUDA_SUCCESS);
   });
+  for (const auto& stream : ending_streams_) {
+    busy = busy || ++asked > kMost || driver_.cuStreamQuery(stream->native()) != CUDA_SUCCESS;
+  }
   return busy;
 }
 
@@ -119,9 +122,7 @@ void CudaBackend::FreeBehind(PostponedFree later) {
       if (event != nullptr) marks.push_back(std::move(event));
     };
     mark(*context->legacy);
-    objects_->Table<Stream>().ForEach([&](wire::Id, const Stream& stream) {
-      if (stream.error == 0 && stream.state->context == later.context) mark(*stream.state);
-    });
+    ForEachStream(later.context, mark);
   }
   const CUcontext native = later.native;
   disposals_.Add(native, [this, marks = std::move(marks), marked, later = std::move(later)] {

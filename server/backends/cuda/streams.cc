@@ -60,6 +60,15 @@ int32_t CudaBackend::SynchronizeStream(const cuda::Call& call, const cuda::Synch
   return ReplyStatus(call, result);
 }
 
+void CudaBackend::EndStream(const std::shared_ptr<StreamState>& stream) {
+  const auto is_over = [&](const std::shared_ptr<StreamState>& each) {
+    return each->context == stream->context && driver_.cuStreamQuery(each->native()) != CUDA_ERROR_NOT_READY;
+  };
+  std::erase_if(ending_streams_, is_over);
+  // To ask a stream that captures would end that.
+  if (stream->capture_mark == nullptr && !is_over(stream)) ending_streams_.push_back(stream);
+}
+
 int32_t CudaBackend::SynchronizeContext(const cuda::Call& call, const cuda::SynchronizeContext& message) {
   const Place at = At(message.context, {}, /*plain=*/true);
   if (!at.ok()) return ReplyStatus(call, at.status);
@@ -90,9 +99,7 @@ int32_t CudaBackend::SynchronizeContext(const cuda::Call& call, const cuda::Sync
     }
   };
   wait_for(at.stream);
-  objects_->Table<Stream>().ForEach([&](wire::Id, Stream& stream) {
-    if (stream.error == 0 && stream.state->context == message.context) wait_for(stream.state.get());
-  });
+  ForEachStream(message.context, [&](StreamState& stream) { wait_for(&stream); });
   if (countdown.use_count() == 1 && countdown->status.load() == 0) {
     // Nothing is under way: this does not wait, and hands out what kernels printed.
     if (!captures()) countdown->status.store(driver_.cuCtxSynchronize());
