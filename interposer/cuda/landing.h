@@ -20,10 +20,11 @@ namespace hawser::cu {
 /// One read whose data nobody waits for, or one write whose data has not been taken: in which memory, from its first
 /// byte to its last.
 struct Landing {
-  explicit Landing(const HostRegion& region)
-      : begin(reinterpret_cast<uintptr_t>(region.base)), end(begin + region.extent()) {}
+  explicit Landing(const HostRegion& region, bool on_bulk_channel = false)
+      : begin(reinterpret_cast<uintptr_t>(region.base)), end(begin + region.extent()), bulk(on_bulk_channel) {}
 
   const uintptr_t begin, end;
+  const bool bulk;  ///< Whoever receives there lands it. Else who receives on the command channel, or is woken there.
   std::atomic<bool> landed{false};
 };
 using Landings = std::vector<std::shared_ptr<Landing>>;

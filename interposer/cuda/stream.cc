@@ -206,7 +206,12 @@ void HoldStreams(CUctx_st* context, const Landings& landings) {
 
 CUresult AwaitLandings(const Landings& landings) {
   if (landings.empty()) return CUDA_SUCCESS;
-  return FromWire(Client::Get().session()->WaitBulkUntil([&landings] { return AllLanded(landings); }));
+  guest::Session* const session = Client::Get().session();
+  auto landed = [&landings] { return AllLanded(landings); };
+  // Bulk data is received in any case (ReceiveBulkInBackground), and wakes who waits on the command channel; what comes
+  // there wakes nobody who waits on the other.
+  const bool all_bulk = std::all_of(landings.begin(), landings.end(), [](const auto& each) { return each->bulk; });
+  return FromWire(all_bulk ? session->WaitBulkUntil(landed) : session->WaitUntil(landed));
 }
 
 bool IsKnownIdle(CUstream_st* stream) {

@@ -59,16 +59,17 @@ CUresult SendBulk(guest::Session* session, uint64_t transfer, const HostRegion& 
 template <typename Message>
 CUresult SendRead(StreamCommand& command, Message& message, const HostRegion& region, bool wait) {
   guest::Session* session = command.session();
+  const bool bulk = region.bytes() > session->inline_limit();
   std::shared_ptr<Landing> landing;
   if (!wait) {
-    landing = std::make_shared<Landing>(region);
+    landing = std::make_shared<Landing>(region, bulk);
     command.stream()->landings.Add(landing);
   }
   auto* read = new RemoteRead(session, region, landing, command.context());
   command.Address(message);
   command.stream()->submitted.fetch_add(1, std::memory_order_relaxed);
   int32_t sent;
-  if (region.bytes() > session->inline_limit()) {
+  if (bulk) {
     message.transfer = session->NewTransfer();
     session->ExpectBulk(message.transfer, read);
     sent = session->Send(message);

@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // What thread A enqueued before it woke thread B is ahead of what B does; and what A waits for is nothing to B.
+#include <algorithm>
 #include <condition_variable>
 #include <mutex>
 #include <thread>
+#include <vector>
 
 #include "tests/integration/cuda_fixture.h"
 
@@ -168,6 +170,29 @@ TEST_F(CudaTest, WhoWaitsForAStreamHoldsUpNobodyElse) {
   EXPECT_EQ(failed, CUDA_SUCCESS) << ErrorName(failed);
   EXPECT_EQ(waited, CUDA_SUCCESS) << ErrorName(waited);
   EXPECT_EQ(wrong, 0u);
+}
+
+TEST_F(CudaTest, ALargeReadComesBackBehindASmallOneThatNobodyWaitsFor) {
+  // Over sockets one of them travels in a reply, the other does not.
+  constexpr size_t kSmall = 1000, kLarge = 1 << 20;
+  CUdeviceptr memory = 0;
+  HAWSER_CU(cuMemAlloc(&memory, kLarge));
+  HAWSER_CU(cuMemsetD8(memory, 3, kLarge));
+  CUstream stream = nullptr;  // The legacy stream waits for it.
+  HAWSER_CU(cuStreamCreate(&stream, CU_STREAM_DEFAULT));
+  unsigned char* pinned = nullptr;
+  HAWSER_CU(cuMemAllocHost(reinterpret_cast<void**>(&pinned), kSmall));
+  std::vector<unsigned char> large(kLarge);
+  for (int round = 0; round < 20; ++round) {
+    std::fill_n(pinned, kSmall, 0);
+    HAWSER_CU(cuMemcpyDtoHAsync(pinned, memory, kSmall, stream));
+    HAWSER_CU(cuMemcpyDtoH(large.data(), memory, kLarge));
+    ASSERT_EQ(std::vector<unsigned char>(pinned, pinned + kSmall), std::vector<unsigned char>(kSmall, 3));
+    ASSERT_EQ(large, std::vector<unsigned char>(kLarge, 3));
+  }
+  HAWSER_CU(cuMemFreeHost(pinned));
+  HAWSER_CU(cuStreamDestroy(stream));
+  HAWSER_CU(cuMemFree(memory));
 }
 
 }  // namespace
