@@ -136,6 +136,9 @@ CUresult CopyFromDevice(StreamCommand& command, void* to, CUdeviceptr from, size
   message.size = size;
   const bool wait = mode == CopyMode::kSynchronous || !IsPinned(to);
   if (wait) {
+    // What comes into the same memory before it, and travels another way, must not come in later.
+    const CUresult error = AwaitLandings(Overlapping(LandingsBefore(command.stream()), region));
+    if (error != CUDA_SUCCESS) return error;
     const auto wait_to_read = size > command.session()->inline_limit() ? HeapMemory::Wait::kYes : HeapMemory::Wait::kNo;
     if (const auto done = HeapMemory::Get().Read(command, region.base, from, size, wait_to_read)) return *done;
   }

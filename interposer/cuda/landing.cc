@@ -2,6 +2,7 @@
 #include "interposer/cuda/landing.h"
 
 #include <algorithm>
+#include <iterator>
 #include <utility>
 
 namespace hawser::cu {
@@ -13,12 +14,43 @@ bool HasLanded(const std::shared_ptr<Landing>& landing) { return landing->landed
 
 bool AllLanded(const Landings& landings) { return std::all_of(landings.begin(), landings.end(), &HasLanded); }
 
-bool Overlaps(const Landings& landings, const HostRegion& region) {
-  if (landings.empty() || region.bytes() == 0) return false;
+Landings Overlapping(const Landings& landings, const HostRegion& region) {
+  Landings found;
+  if (landings.empty() || region.bytes() == 0) return found;
   const Landing own(region);
-  return std::any_of(landings.begin(), landings.end(), [&own](const std::shared_ptr<Landing>& landing) {
-    return landing->begin < own.end && own.begin < landing->end;
-  });
+  std::copy_if(landings.begin(), landings.end(), std::back_inserter(found),
+               [&own](const auto& landing) { return landing->begin < own.end && own.begin < landing->end; });
+  return found;
+}
+
+bool Overlaps(const Landings& landings, const HostRegion& region) { return !Overlapping(landings, region).empty(); }
+
+void Landing::Land() {
+  std::vector<std::function<void()>> then;
+  {
+    std::lock_guard lock(mutex_);
+    landed.store(true, std::memory_order_release);
+    then.swap(then_);
+  }
+  for (const auto& call : then) call();
+}
+
+bool Landing::Then(std::function<void()> call) {
+  std::lock_guard lock(mutex_);
+  if (landed.load(std::memory_order_relaxed)) return false;
+  then_.push_back(std::move(call));
+  return true;
+}
+
+void WhenLanded(const Landings& landings, const std::function<void()>& call) {
+  const auto missing = std::make_shared<std::atomic<size_t>>(landings.size() + 1);
+  const auto one_less = [missing, call] {
+    if (missing->fetch_sub(1, std::memory_order_acq_rel) == 1) call();
+  };
+  for (const auto& landing : landings) {
+    if (!landing->Then(one_less)) one_less();
+  }
+  one_less();
 }
 
 void LandingList::Prune() {

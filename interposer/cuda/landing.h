@@ -1,14 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 // Data of asynchronous reads arrives on the bulk channel in its own time, while completions are told on the command
 // channel. A completion is shown only once the data that comes before it has landed; so each stream and each event
-// knows the reads that come before it. Also whose data is still to be taken from the program's memory (late_write.h).
+// knows the reads that come before it; of two reads into the same memory the later one's data goes in last, whichever
+// comes first. Also whose data is still to be taken from the program's memory (late_write.h).
 //
-// Threading: Landing's flag is set by whoever receives bulk data. A LandingList has a lock of its own, a leaf.
+// Threading: Landing's flag is set by whoever receives bulk data. A Landing and a LandingList have
+// locks of their own, leaves.
 #ifndef HAWSER_INTERPOSER_CUDA_LANDING_H_
 #define HAWSER_INTERPOSER_CUDA_LANDING_H_
 
 #include <atomic>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <vector>
@@ -26,11 +29,24 @@ struct Landing {
   const uintptr_t begin, end;
   const bool bulk;  ///< Whoever receives there lands it. Else who receives on the command channel, or is woken there.
   std::atomic<bool> landed{false};
+
+  /// It has landed: what waits for that is called, by this thread.
+  void Land();
+  /// True: call() will be called when it lands. False: it has landed.
+  bool Then(std::function<void()> call);
+
+ private:
+  std::mutex mutex_;
+  std::vector<std::function<void()>> then_;
 };
 using Landings = std::vector<std::shared_ptr<Landing>>;
 
 bool AllLanded(const Landings& landings);
-/// Whether one of them is about memory that is the region's, or lies between its rows.
+/// Calls when all have landed: at once if they have, else by whoever lands the last one.
+void WhenLanded(const Landings& landings, const std::function<void()>& call);
+/// Those of them that are about memory that is the region's, or lies between its rows.
+Landings Overlapping(const Landings& landings, const HostRegion& region);
+/// Whether there is one.
 bool Overlaps(const Landings& landings, const HostRegion& region);
 
 /// The reads that what comes next in a stream comes after.

@@ -43,7 +43,7 @@ CUresult WriteLate(StreamCommand& command, const HostRegion& region, std::functi
       if (written != CUDA_SUCCESS) context->pending.compare_exchange_strong(none, written);
       DestroyStream(own);
     }
-    landing->landed.store(true, std::memory_order_release);
+    landing->Land();
     session->Wake();
   };
   cuda::EnqueueHostFunction message;
@@ -56,7 +56,7 @@ CUresult WriteLate(StreamCommand& command, const HostRegion& region, std::functi
     HostFunctions::Get().Sent(message.callback);
   } else {
     HostFunctions::Get().Forget(message.callback);
-    landing->landed.store(true, std::memory_order_release);
+    landing->Land();
     DestroyStream(own);
   }
   return error;

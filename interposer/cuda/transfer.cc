@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "interposer/cuda/transfer.h"
 
+#include <cstring>
+
 namespace hawser::cu {
 
 void RemoteRead::OnReply(wire::Bytes payload) {
@@ -15,7 +17,11 @@ void RemoteRead::OnReply(wire::Bytes payload) {
   } else if (reply.data.size() != region_.bytes()) {
     Conclude(CUDA_ERROR_UNKNOWN, false);
   } else {
-    region_.Scatter(0, reply.data.size(), reply.data.data());
+    if (aside_ != nullptr) {
+      std::memcpy(aside_->data(), reply.data.data(), reply.data.size());
+    } else {
+      region_.Scatter(0, reply.data.size(), reply.data.data());
+    }
     Conclude(CUDA_SUCCESS, false);
   }
 }
@@ -25,13 +31,14 @@ void RemoteRead::OnLost() { Conclude(Client::Get().Lost(), false); }
 std::byte* RemoteRead::Place(uint64_t offset, uint32_t size) {
   const uint64_t total = region_.bytes();
   if (offset > total || size > total - offset) return nullptr;
+  if (aside_ != nullptr) return aside_->data() + offset;
   if (region_.contiguous()) return region_.base + offset;
   if (chunk_.size() < size) chunk_.resize(size);
   return chunk_.data();
 }
 
 void RemoteRead::OnChunk(uint64_t offset, uint32_t size) {
-  if (!region_.contiguous()) region_.Scatter(offset, size, chunk_.data());
+  if (aside_ == nullptr && !region_.contiguous()) region_.Scatter(offset, size, chunk_.data());
 }
 
 void RemoteRead::OnEnd(int32_t status) { Conclude(FromWire(status), true); }
@@ -44,8 +51,19 @@ void RemoteRead::Conclude(CUresult status, bool bulk) {
       int32_t none = 0;
       context_->pending.compare_exchange_strong(none, status);
     }
-    landing_->landed.store(true, std::memory_order_release);
-    if (bulk) session_->Wake();  // Those who wait for completions receive on the other channel.
+    const auto land = [session = session_, landing = landing_, bulk] {
+      landing->Land();
+      if (bulk) session->Wake();  // Those who wait for completions receive on the other channel.
+    };
+    if (aside_ == nullptr || status != CUDA_SUCCESS) {
+      land();
+    } else {
+      WhenLanded(earlier_, [land, session = session_, region = region_, aside = aside_] {
+        region.Scatter(0, aside->size(), aside->data());
+        land();
+        session->Wake();
+      });
+    }
   }
   Unref();
 }

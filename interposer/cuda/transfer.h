@@ -8,6 +8,7 @@
 
 #include <atomic>
 #include <memory>
+#include <utility>
 #include <vector>
 
 #include "interposer/cuda/entry.h"
@@ -22,8 +23,16 @@ namespace hawser::cu {
 class RemoteRead final : public guest::ReplySink, public guest::BulkSink {
  public:
   /// `landing` null: the caller waits. `context`: who hears of a failure that nobody waits for.
-  RemoteRead(guest::Session* session, const HostRegion& region, std::shared_ptr<Landing> landing, CUctx_st* context)
-      : session_(session), region_(region), landing_(std::move(landing)), context_(context) {}
+  /// `earlier`: what comes into the same memory before it; only of reads with a landing.
+  RemoteRead(guest::Session* session, const HostRegion& region, std::shared_ptr<Landing> landing, CUctx_st* context,
+             Landings earlier = {})
+      : session_(session),
+        region_(region),
+        landing_(std::move(landing)),
+        context_(context),
+        earlier_(std::move(earlier)) {
+    if (!earlier_.empty()) aside_ = std::make_shared<std::vector<std::byte>>(region.bytes());
+  }
 
   void OnReply(wire::Bytes payload) override;
   void OnLost() override;
@@ -44,7 +53,9 @@ class RemoteRead final : public guest::ReplySink, public guest::BulkSink {
   const HostRegion region_;
   const std::shared_ptr<Landing> landing_;
   CUctx_st* const context_;
-  std::vector<std::byte> chunk_;  ///< Of strided targets.
+  const Landings earlier_;
+  std::shared_ptr<std::vector<std::byte>> aside_;  ///< Data that waits for them, or null.
+  std::vector<std::byte> chunk_;                   ///< Of strided targets.
   CUresult status_ = CUDA_SUCCESS;
   std::atomic<bool> done_{false};
   std::atomic<int> references_{2};
@@ -61,11 +72,14 @@ CUresult SendRead(StreamCommand& command, Message& message, const HostRegion& re
   guest::Session* session = command.session();
   const bool bulk = region.bytes() > session->inline_limit();
   std::shared_ptr<Landing> landing;
-  if (!wait) {
+  Landings earlier = Overlapping(LandingsBefore(command.stream()), region);
+  if (wait) {
+    if (const CUresult error = AwaitLandings(std::exchange(earlier, {})); error != CUDA_SUCCESS) return error;
+  } else {
     landing = std::make_shared<Landing>(region, bulk);
     command.stream()->landings.Add(landing);
   }
-  auto* read = new RemoteRead(session, region, landing, command.context());
+  auto* read = new RemoteRead(session, region, landing, command.context(), std::move(earlier));
   command.Address(message);
   command.stream()->submitted.fetch_add(1, std::memory_order_relaxed);
   int32_t sent;
