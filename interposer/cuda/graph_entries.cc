@@ -32,20 +32,26 @@ void Collect(CUgraph_st* graph, HostCopies* copies) {
   }
 }
 
-/// What the server says of the graph's functions is for the runs to come.
+/// What the server says of the graph's functions is for the runs to come. Pieces stay in the order of the graph's.
 void TakeFunctions(CUgraphExec_st* exec, const wire::ListView<cuda::HostNodeMemory>& functions) {
   std::map<uint64_t, std::shared_ptr<FunctionMemory>> memories;
-  std::lock_guard lock(exec->mutex);
-  exec->fetched.clear();
-  functions.ForEach([&](const cuda::HostNodeMemory& each) {
+  std::map<uint64_t, std::vector<const cuda::HostNodeMemory*>> by_piece;
+  std::vector<cuda::HostNodeMemory> all;
+  functions.ForEach([&](const cuda::HostNodeMemory& each) { all.push_back(each); });
+  for (const cuda::HostNodeMemory& each : all) {
     std::shared_ptr<FunctionMemory>& memory = memories[each.callback];
     if (memory == nullptr) memory = std::make_shared<FunctionMemory>();
-    for (const auto& copy : exec->host_copies) {
-      if (copy->staging != each.staging) continue;
-      (each.after != 0 ? memory->fill : memory->fetch).push_back(copy);
-      if (each.after == 0) exec->fetched.insert(copy.get());
+    by_piece[each.staging.raw()].push_back(&each);
+  }
+  std::lock_guard lock(exec->mutex);
+  exec->fetched.clear();
+  for (const auto& copy : exec->host_copies) {
+    for (const cuda::HostNodeMemory* each : by_piece[copy->staging.raw()]) {
+      FunctionMemory& memory = *memories[each->callback];
+      (each->after != 0 ? memory.fill : memory.fetch).push_back(copy);
+      if (each->after == 0) exec->fetched.insert(copy.get());
     }
-  });
+  }
   exec->has_functions = !memories.empty();
   for (const auto& [callback, memory] : memories) HostFunctions::Get().SetMemory(callback, memory);
 }

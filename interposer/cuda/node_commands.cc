@@ -29,13 +29,25 @@ void Remember(CUgraphNode node, const NodeMessage& message) {
   node->kernel.extra = nullptr;
 }
 
+/// In its place: of two that bring something to the same memory the later one's comes last. Null: none.
+void ReplaceCopy(HostCopies* copies, const std::shared_ptr<HostCopy>& old,
+                 const std::shared_ptr<HostCopy>& replacement) {
+  const auto at = old != nullptr ? std::find(copies->begin(), copies->end(), old) : copies->end();
+  if (at == copies->end()) {
+    if (replacement != nullptr) copies->push_back(replacement);
+  } else if (replacement != nullptr) {
+    *at = replacement;
+  } else {
+    copies->erase(at);
+  }
+}
+
 /// Takes the copy's stand-in over into the graph.
 void Adopt(CUgraphNode node, NodeMessage& message) {
   Remember(node, message);
   std::lock_guard lock(node->graph->mutex);
-  std::erase(node->graph->host_copies, node->host_copy);
+  ReplaceCopy(&node->graph->host_copies, node->host_copy, message.host_copy);
   node->host_copy = message.host_copy;
-  if (node->host_copy != nullptr) node->graph->host_copies.push_back(node->host_copy);
   if (message.parameters.callback != 0) node->callback = message.parameters.callback;
 }
 
@@ -93,8 +105,7 @@ CUresult SetNode(CUgraphNode node, CUgraphExec exec, NodeMessage& from) {
     Adopt(node, from);
   } else {
     std::lock_guard lock(exec->mutex);
-    std::erase(exec->host_copies, node->host_copy);
-    if (from.host_copy != nullptr) exec->host_copies.push_back(from.host_copy);
+    ReplaceCopy(&exec->host_copies, node->host_copy, from.host_copy);
   }
   return CUDA_SUCCESS;
 }

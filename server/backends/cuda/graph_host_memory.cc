@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "server/backends/cuda/graph_host_memory.h"
 
+#include <algorithm>
 #include <unordered_map>
 
 namespace hawser::server::cuda_backend {
@@ -10,20 +11,55 @@ void Append(const std::vector<wire::Id>& from, std::vector<wire::Id>* to) {
   to->insert(to->end(), from.begin(), from.end());
 }
 
+void Remove(const std::vector<wire::Id>& what, std::vector<wire::Id>* from) {
+  std::erase_if(*from, [&](wire::Id id) { return std::find(what.begin(), what.end(), id) != what.end(); });
+}
+
 }  // namespace
 
-/// One graph: its nodes, what they fill and read (a child graph: whatever its nodes do), and which follow which.
+/// One graph: its nodes, what they fill and read, and which follow which. A child graph fills what its nodes do and no
+/// function in it fetches.
 struct GraphHostMemory::Level {
   struct Node {
     CUgraphNodeType type{};
     CUgraph child = nullptr;
     uint64_t callback = 0;
+    bool calls = false;  ///< A function, or a child graph with one.
     Ids fills, reads;
     std::vector<size_t> from, to;
   };
   std::vector<Node> nodes;
 
-  /// Calls visit(node) for each node that is reached from there by these edges.
+  /// What comes before the node. A function there has fetched it, if any.
+  Ids FilledBefore(size_t at) const {
+    Ids ids;
+    Reach(at, &Node::from, [&](size_t each) { Append(nodes[each].fills, &ids); });
+    return ids;
+  }
+  /// What the node, if it is a function, is to fetch: what no function before it has fetched, and maybe changed since.
+  /// `before`: what comes before the whole graph.
+  Ids FetchedBy(size_t at, const Ids& before) const {
+    Ids ids = FilledBefore(at);
+    bool first = true;
+    Reach(at, &Node::from, [&](size_t each) {
+      if (!nodes[each].calls) return;
+      first = false;
+      Remove(FilledBefore(each), &ids);
+    });
+    if (first) Append(before, &ids);
+    return ids;
+  }
+  /// What is left for functions behind the whole graph.
+  Ids LeftOver() const {
+    Ids ids;
+    for (const Node& node : nodes) Append(node.fills, &ids);
+    for (size_t i = 0; i < nodes.size(); ++i) {
+      if (nodes[i].calls) Remove(FilledBefore(i), &ids);
+    }
+    return ids;
+  }
+
+  /// Calls visit(node) for the number of each node that is reached from there by these edges.
   template <typename Visit>
   void Reach(size_t start, std::vector<size_t> Node::*edges, const Visit& visit) const {
     std::vector<bool> seen(nodes.size());
@@ -33,7 +69,7 @@ struct GraphHostMemory::Level {
       open.pop_back();
       if (seen[at]) continue;
       seen[at] = true;
-      visit(nodes[at]);
+      visit(at);
       open.insert(open.end(), (nodes[at].*edges).begin(), (nodes[at].*edges).end());
     }
   }
@@ -66,13 +102,15 @@ CUresult GraphHostMemory::Read(CUgraph graph, Level* level) const {
       CUDA_HOST_NODE_PARAMS host{};
       error = driver_->cuGraphHostNodeGetParams(natives[i], &host);
       if (error == CUDA_SUCCESS) node.callback = callback_of_(host);
+      node.calls = node.callback != 0;
     } else if (error == CUDA_SUCCESS && node.type == CU_GRAPH_NODE_TYPE_GRAPH) {
       Level inner;
       error = driver_->cuGraphChildGraphNodeGetGraph(natives[i], &node.child);
       if (error == CUDA_SUCCESS) error = Read(node.child, &inner);
+      node.fills = inner.LeftOver();
       for (const Level::Node& each : inner.nodes) {
-        Append(each.fills, &node.fills);
         Append(each.reads, &node.reads);
+        node.calls = node.calls || each.calls;
       }
     }
     if (error != CUDA_SUCCESS) return error;
@@ -95,9 +133,9 @@ CUresult GraphHostMemory::Walk(CUgraph graph, const Ids& before, const Ids& afte
   for (size_t i = 0; i < level.nodes.size(); ++i) {
     const Level::Node& node = level.nodes[i];
     if (node.callback == 0 && node.child == nullptr) continue;
-    Ids filled = before, read = after;
-    level.Reach(i, &Level::Node::from, [&](const Level::Node& each) { Append(each.fills, &filled); });
-    level.Reach(i, &Level::Node::to, [&](const Level::Node& each) { Append(each.reads, &read); });
+    const Ids filled = level.FetchedBy(i, before);
+    Ids read = after;
+    level.Reach(i, &Level::Node::to, [&](size_t each) { Append(level.nodes[each].reads, &read); });
     if (node.child != nullptr) {
       if (const CUresult error = Walk(node.child, filled, read, found); error != CUDA_SUCCESS) return error;
       continue;
