@@ -120,7 +120,10 @@ CUresult FillBefore(StreamCommand& command, const HostCopies& copies) {
     cuda::WriteStaging message;
     message.staging = copy->staging;
     message.size = copy->memory.bytes();
-    if (const CUresult error = SendWrite(command, message, copy->memory); error != CUDA_SUCCESS) return error;
+    // A graph's copies read the memory when it is their turn, pinned or not.
+    const CUresult error = MayChange(command.stream(), copy->memory) ? SendWriteLate(command, message, copy->memory)
+                                                                     : SendWriteNow(command, message, copy->memory);
+    if (error != CUDA_SUCCESS) return error;
   }
   return CUDA_SUCCESS;
 }

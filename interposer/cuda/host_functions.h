@@ -55,8 +55,8 @@ class HostFunctions {
     Calls calls;
     guest::Session* session;
     std::shared_ptr<const FunctionMemory> memory;  // Of a graph's node.
-    bool sent = false;   // The application knows it to be under way.
-    bool asked = false;  // The server's wish to run it is on its way to the callback thread.
+    bool sent = false;                             // The application knows it to be under way.
+    bool asked = false;                            // The server's wish to run it is on its way to the callback thread.
   };
 
   static bool MustRun(const Entry& entry) { return entry.calls == Calls::kAlways || entry.calls == Calls::kOurs; }

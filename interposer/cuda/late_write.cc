@@ -17,8 +17,12 @@ bool IsPinned(const void* pointer) {
   return range && range->is_host();
 }
 
+bool MayChange(CUstream_st* stream, const HostRegion& region) {
+  return HasFunctions() || Overlaps(LandingsBefore(stream), region);
+}
+
 bool IsStillChanged(CUstream_st* stream, const HostRegion& region) {
-  return (HasFunctions() || Overlaps(LandingsBefore(stream), region)) && IsPinned(region.base);
+  return MayChange(stream, region) && IsPinned(region.base);
 }
 
 CUresult WriteLate(StreamCommand& command, const HostRegion& region, std::function<CUresult(StreamCommand&)> write) {
@@ -76,7 +80,7 @@ CUresult MarkChanges(StreamCommand& command) {
 }
 
 CUresult AwaitChanges(CUstream_st* stream, const HostRegion& region) {
-  return HasFunctions() || Overlaps(LandingsBefore(stream), region) ? AwaitStream(stream) : CUDA_SUCCESS;
+  return MayChange(stream, region) ? AwaitStream(stream) : CUDA_SUCCESS;
 }
 
 }  // namespace hawser::cu

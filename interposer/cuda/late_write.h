@@ -19,8 +19,10 @@ namespace hawser::cu {
 /// True for memory that the application pinned or that this library did: an asynchronous read into it does not wait.
 bool IsPinned(const void* pointer);
 
-/// True when `region` is pinned and a copy into it, or any host function, may be before what is enqueued in the stream
-/// now. Cheap where there is nothing of the kind.
+/// True when a copy into the region, or any host function, may be before what is enqueued in the stream now. Cheap
+/// where there is nothing of the kind.
+bool MayChange(CUstream_st* stream, const HostRegion& region);
+/// The same of pinned memory; false for other.
 bool IsStillChanged(CUstream_st* stream, const HostRegion& region);
 
 /// Calls write(another command), which writes `region`, when the stream gets here; what comes behind in the stream

@@ -113,13 +113,18 @@ CUresult SendWriteNow(StreamCommand& command, Message& message, const HostRegion
   return command.SendThen(message, [&] { return SendBulk(session, message.transfer, region); });
 }
 
-/// The same, unless what comes before in the stream is still to change the region: then the data is taken after that.
+/// The same, of which the data is taken when the stream gets here.
 template <typename Message>
-CUresult SendWrite(StreamCommand& command, Message& message, const HostRegion& region) {
-  if (!IsStillChanged(command.stream(), region)) [[likely]]
-    return SendWriteNow(command, message, region);
+CUresult SendWriteLate(StreamCommand& command, Message& message, const HostRegion& region) {
   return WriteLate(command, region,
                    [message, region](StreamCommand& then) mutable { return SendWriteNow(then, message, region); });
+}
+
+/// At once, unless what comes before in the stream is still to change pinned memory.
+template <typename Message>
+CUresult SendWrite(StreamCommand& command, Message& message, const HostRegion& region) {
+  return IsStillChanged(command.stream(), region) ? SendWriteLate(command, message, region)
+                                                  : SendWriteNow(command, message, region);
 }
 
 }  // namespace hawser::cu

@@ -454,6 +454,8 @@ class CudaBackend final : public cuda::Handler, public SessionBackend {
   Footprint StreamFootprint(wire::Id context, wire::Id stream);
   /// The stream captures, or was reached by a capture.
   bool Captures(wire::Id stream);
+  /// The stream's context is current.
+  bool Captures(const StreamState& stream);
   /// Of what begins a capture in a stream.
   Footprint CaptureFootprint(Footprint stream);
   /// What waits to be given to the stream waits until the capture ends.

@@ -12,12 +12,16 @@ using Kind = Footprint::Kind;
 
 bool CudaBackend::Captures(wire::Id stream) {
   const Stream* object = stream ? objects_->Table<Stream>().Find(stream) : nullptr;
-  if (object == nullptr || object->error != 0 || !captures()) return false;
-  if (object->state->capture_mark != nullptr) return true;
+  return object != nullptr && object->error == 0 && Captures(*object->state);
+}
+
+bool CudaBackend::Captures(const StreamState& stream) {
+  if (!captures()) return false;
+  if (stream.capture_mark != nullptr) return true;
   // Another stream's capture may have reached this one.
   CUstreamCaptureStatus capture = CU_STREAM_CAPTURE_STATUS_NONE;
   return driver_.cuStreamIsCapturing != nullptr &&
-         driver_.cuStreamIsCapturing(object->state->native(), &capture) == CUDA_SUCCESS &&
+         driver_.cuStreamIsCapturing(stream.native(), &capture) == CUDA_SUCCESS &&
          capture != CU_STREAM_CAPTURE_STATUS_NONE;
 }
 

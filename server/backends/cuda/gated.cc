@@ -107,10 +107,8 @@ void CudaBackend::FindUnfinished(const Place& at, std::vector<std::shared_ptr<St
   look(at.stream->shared_from_this());
   if (at.stream->nonblocking) return;
   if (at.stream != at.context->legacy.get()) return look(at.context->legacy);
-  objects_->Table<Stream>().ForEach([&](wire::Id, Stream& stream) {
-    if (stream.error == 0 && stream.state->context == at.stream->context && !stream.state->nonblocking) {
-      look(stream.state);
-    }
+  ForEachStream(at.stream->context, [&](StreamState& stream) {
+    if (!stream.nonblocking) look(stream.shared_from_this());
   });
 }
 

@@ -65,8 +65,8 @@ void CudaBackend::EndStream(const std::shared_ptr<StreamState>& stream) {
     return each->context == stream->context && driver_.cuStreamQuery(each->native()) != CUDA_ERROR_NOT_READY;
   };
   std::erase_if(ending_streams_, is_over);
-  // To ask a stream that captures would end that.
-  if (stream->capture_mark == nullptr && !is_over(stream)) ending_streams_.push_back(stream);
+  // To ask a stream that captures would end that; and there is nothing in it that runs.
+  if (!Captures(*stream) && !is_over(stream)) ending_streams_.push_back(stream);
 }
 
 int32_t CudaBackend::SynchronizeContext(const cuda::Call& call, const cuda::SynchronizeContext& message) {
@@ -86,7 +86,7 @@ int32_t CudaBackend::SynchronizeContext(const cuda::Call& call, const cuda::Sync
   auto countdown = std::make_shared<Countdown>(this, call);
   const auto wait_for = [&](StreamState* stream) {
     // To ask a stream that captures would end that, and so may asking the legacy stream beside it.
-    if (stream->capture_mark != nullptr || (stream == at.stream && captures())) return;
+    if (Captures(*stream) || (stream == at.stream && captures())) return;
     CUresult result = driver_.cuStreamQuery(stream->native());
     if (result == CUDA_ERROR_NOT_READY || (result == CUDA_SUCCESS && !waits_->nothing_lands())) {
       result = waits_->Tell(&stream->lane, stream->native(), at.context->events, [countdown](CUresult end) {
