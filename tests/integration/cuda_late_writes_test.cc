@@ -8,6 +8,7 @@
 #include <future>
 #include <thread>
 #include <tuple>
+#include <utility>
 #include <vector>
 
 #include "tests/integration/cuda_fixture.h"
@@ -154,6 +155,56 @@ TEST_P(CudaLateWrites, OfGraphs) {
   Expect(to_, 9, stream_);
   HAWSER_CU(cuGraphExecDestroy(executable));
   HAWSER_CU(cuGraphDestroy(graph));
+}
+
+TEST_P(CudaLateWrites, OfGraphsFromOrdinaryMemory) {
+  // What a node reads it reads when it is its turn, however the program got the memory.
+  std::vector<uint32_t> ordinary(count_, 1);
+  CUgraph graph = nullptr;
+  CUgraphExec executable = nullptr;
+  CUgraphNode node = nullptr;
+  CUDA_MEMCPY3D copy{};
+  copy.srcMemoryType = CU_MEMORYTYPE_HOST;
+  copy.srcHost = ordinary.data();
+  copy.dstMemoryType = CU_MEMORYTYPE_DEVICE;
+  copy.dstDevice = to_;
+  copy.WidthInBytes = size_;
+  copy.Height = copy.Depth = 1;
+  HAWSER_CU(cuGraphCreate(&graph, 0));
+  HAWSER_CU(cuGraphAddMemcpyNode(&node, graph, nullptr, 0, &copy, context_));
+  HAWSER_CU(cuGraphInstantiate(&executable, graph, 0));
+  Hold(stream_);
+  std::pair<uint32_t*, uint32_t> filled{ordinary.data(), count_};
+  const auto fill = [](void* data) {
+    const auto& [memory, count] = *static_cast<std::pair<uint32_t*, uint32_t>*>(data);
+    std::fill_n(memory, count, 9u);
+  };
+  HAWSER_CU(cuLaunchHostFunc(stream_, fill, &filled));
+  HAWSER_CU(cuGraphLaunch(executable, stream_));
+  Go();
+  Expect(to_, 9, stream_);
+  HAWSER_CU(cuGraphExecDestroy(executable));
+  HAWSER_CU(cuGraphDestroy(graph));
+}
+
+TEST_P(CudaLateWrites, ReadsIntoTheSameMemoryLandInTheirOrder) {
+  // One travels within a reply, the other does not, in both orders.
+  const uint32_t little = std::min<uint32_t>(count_, 250);
+  HAWSER_CU(cuMemsetD32(to_, 9, count_));
+  std::vector<uint32_t> expected(count_, 7);
+  std::fill_n(expected.begin(), little, 9u);
+  Hold(stream_);
+  HAWSER_CU(cuMemcpyDtoHAsync(host_, from_, size_, stream_));
+  HAWSER_CU(cuMemcpyDtoHAsync(host_, to_, little * sizeof(uint32_t), stream_));
+  Go();
+  HAWSER_CU(cuStreamSynchronize(stream_));
+  EXPECT_EQ(std::vector<uint32_t>(host_, host_ + count_), expected);
+  HAWSER_CU(cuMemcpyDtoHAsync(host_, to_, little * sizeof(uint32_t), stream_));
+  HAWSER_CU(cuMemcpyDtoHAsync(host_, from_, size_, stream_));
+  // The reply is looked at when somebody waits; what came beside it has long been there.
+  std::this_thread::sleep_for(std::chrono::milliseconds(100));
+  HAWSER_CU(cuStreamSynchronize(stream_));
+  EXPECT_EQ(std::vector<uint32_t>(host_, host_ + count_), std::vector<uint32_t>(count_, 7));
 }
 
 TEST_P(CudaLateWrites, FunctionsOfGraphsStandBetweenTheirCopies) {

@@ -51,6 +51,26 @@ class CudaPending : public CudaTest, protected HeldStream {
     EXPECT_EQ(found, value);
   }
 
+  /// An event behind a function that waits for Go().
+  CUevent Held(CUstream stream) {
+    CUevent event = nullptr;
+    EXPECT_EQ(cuEventCreate(&event, CU_EVENT_DISABLE_TIMING), CUDA_SUCCESS);
+    Hold(stream);
+    EXPECT_EQ(cuEventRecord(event, stream), CUDA_SUCCESS);
+    return event;
+  }
+  /// The stream does, before long; however one asks.
+  bool Ends(CUstream stream) {
+    auto ends = std::async(std::launch::async, [this, stream] {
+      return cuCtxSetCurrent(context_) == CUDA_SUCCESS && cuStreamSynchronize(stream) == CUDA_SUCCESS;
+    });
+    if (ends.wait_for(std::chrono::seconds(20)) != std::future_status::ready) {
+      ADD_FAILURE() << "the stream is waited for and does not end";
+      std::abort();  // Who waits cannot be helped.
+    }
+    return ends.get() && cuStreamQuery(stream) == CUDA_SUCCESS;
+  }
+
   CUstream one_ = nullptr, two_ = nullptr;
   CUdeviceptr a_ = 0, b_ = 0;
   CUfunction add_ = nullptr;
@@ -111,6 +131,59 @@ TEST_F(CudaPending, LaunchesBehindAFunctionInTheDefaultStream) {
   Go();
   launches.join();
   Expect(a_, 4000, blocking);
+}
+
+TEST_F(CudaPending, WhoAsksForAStreamDoesNotWaitForWhatTheDefaultStreamWasGivenLater) {
+  int can = 0;
+  HAWSER_CU(cuDeviceGetAttribute(&can, CU_DEVICE_ATTRIBUTE_CAN_USE_64_BIT_STREAM_MEM_OPS, device_));
+  if (can == 0) GTEST_SKIP() << "the device does not wait for values";
+  CUstream blocking = nullptr;
+  HAWSER_CU(cuStreamCreate(&blocking, CU_STREAM_DEFAULT));
+  Add(a_, 1, blocking);
+  CUdeviceptr flag = 0;
+  HAWSER_CU(cuMemAlloc(&flag, 8));
+  HAWSER_CU(cuMemsetD32Async(flag, 0, 2, two_));
+  HAWSER_CU(cuStreamSynchronize(two_));
+  HAWSER_CU(cuStreamWaitValue32(nullptr, flag, 1, CU_STREAM_WAIT_VALUE_EQ));
+  EXPECT_TRUE(Ends(blocking));
+  Add(b_, 1, nullptr);
+  EXPECT_TRUE(Ends(blocking));
+  // What the stream is given behind that is behind that.
+  Add(a_, 1, blocking);
+  EXPECT_EQ(cuStreamQuery(blocking), CUDA_ERROR_NOT_READY);
+  HAWSER_CU(cuStreamWriteValue32(two_, flag, 1, 0));
+  Expect(b_, 1, blocking);
+  Expect(a_, 2, nullptr);
+}
+
+TEST_F(CudaPending, WhoAsksForAStreamDoesNotWaitForAFunctionInTheDefaultStream) {
+  CUstream blocking = nullptr;
+  HAWSER_CU(cuStreamCreate(&blocking, CU_STREAM_DEFAULT));
+  Add(a_, 1, blocking);
+  Hold(nullptr);
+  EXPECT_TRUE(Ends(blocking));
+  Add(a_, 1, blocking);
+  EXPECT_EQ(cuStreamQuery(blocking), CUDA_ERROR_NOT_READY);
+  Go();
+  Expect(a_, 2, blocking);
+}
+
+TEST_F(CudaPending, DestroyedStreamsAreWaitedForAndDelayNobody) {
+  HAWSER_CU(cuStreamWaitEvent(one_, Held(two_), 0));
+  Add(a_, 1, one_);
+  HAWSER_CU(cuStreamDestroy(one_));
+  auto all = std::async(std::launch::async, [this] {
+    const CUresult current = cuCtxSetCurrent(context_);
+    return current != CUDA_SUCCESS ? current : cuCtxSynchronize();
+  });
+  CUstream third = nullptr;
+  HAWSER_CU(cuStreamCreate(&third, CU_STREAM_NON_BLOCKING));
+  Add(b_, 10, third);
+  Expect(b_, 10, third);
+  EXPECT_EQ(all.wait_for(std::chrono::milliseconds(100)), std::future_status::timeout);
+  Go();
+  HAWSER_CU(all.get());
+  Expect(a_, 1, third);
 }
 
 TEST_F(CudaPending, ThousandsOfLaunchesBehindAValue) {

@@ -135,15 +135,13 @@ Context* CudaBackend::Enter(wire::Id id, int32_t* status) {
   return *status == 0 ? context : nullptr;
 }
 
-CudaBackend::Place CudaBackend::At(wire::Id context, wire::Id stream, bool plain) {
+CudaBackend::Place CudaBackend::At(wire::Id context, wire::Id stream, Gives gives) {
   Place place;
   place.context = Enter(context, &place.status);
   if (place.context == nullptr) return place;
   if (!stream) {
     place.stream = place.context->legacy.get();
-    if (!plain) place.stream->plain = false;
-    if (place.stream->ahead.Count()) [[unlikely]]
-      RunsAhead(place);
+    NoteGives(place, gives);
     return place;
   }
   const Stream* object = Use<Stream>(stream, &place.status);
@@ -153,10 +151,35 @@ CudaBackend::Place CudaBackend::At(wire::Id context, wire::Id stream, bool plain
     return place;
   }
   place.stream = object->state.get();
-  if (!plain) place.stream->plain = false;
-  if (place.stream->ahead.Count()) [[unlikely]]
-    RunsAhead(place);
+  NoteGives(place, gives);
   return place;
+}
+
+void CudaBackend::NoteGives(const Place& at, Gives gives) {
+  if (gives == Gives::kNothing) return;
+  if (gives == Gives::kMore) at.stream->plain = false;
+  if (at.stream->ahead.Count()) [[unlikely]]
+    RunsAhead(at);
+  NoteGiven(*at.context, *at.stream);
+}
+
+void CudaBackend::NoteGiven(Context& context, StreamState& stream) {
+  if (stream.nonblocking) return;
+  if (&stream != context.legacy.get()) {
+    if (!std::exchange(stream.given, true)) context.given.push_back(stream.shared_from_this());
+    return;
+  }
+  for (const auto& other : context.given) {
+    other->given = false;
+    other->end.reset();
+    // An event would become a part of what is captured.
+    if (captures()) continue;
+    std::shared_ptr<const PooledEvent> end = PooledEvent::Take(context.events);
+    if (end != nullptr && driver_.cuEventRecord(end->native(), other->native()) == CUDA_SUCCESS) {
+      other->end = std::move(end);
+    }
+  }
+  context.given.clear();
 }
 
 int32_t CudaBackend::Fail(const cuda::Call& call, int32_t status, wire::Id object, wire::Id context) {

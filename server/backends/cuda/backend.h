@@ -227,8 +227,17 @@ class CudaBackend final : public cuda::Handler, public SessionBackend {
   /// Makes the context current.
   Context* Enter(wire::Id context, int32_t* status);
   int32_t EnterNative(CUcontext context);
-  /// `plain`: what the device does by itself and at once (StreamState::plain).
-  Place At(wire::Id context, wire::Id stream, bool plain = false);
+  /// What a command gives its stream.
+  enum class Gives : uint8_t {
+    kNothing,
+    kPlain,  ///< What the device does by itself and at once (StreamState::plain).
+    kMore,
+  };
+  Place At(wire::Id context, wire::Id stream, Gives gives = Gives::kMore);
+  void NoteGives(const Place& at, Gives gives);
+  /// The stream is given something. If it is the legacy one, who asks for the end of another that is given nothing
+  /// more shall not wait for this.
+  void NoteGiven(Context& context, StreamState& stream);
   int32_t Explain(int32_t status, std::string_view reason) {
     reason_ = reason;
     return status;
@@ -540,6 +549,10 @@ class CudaBackend final : public cuda::Handler, public SessionBackend {
 
   // ------------------------------------------------------------------ streams (streams.cc)
   CUresult SynchronizeBehind(const Place& at, std::function<void(CUresult)> done);
+  /// cuStreamQuery() and Waits::Tell() of what the stream itself was given: not of what the legacy stream was after
+  /// that.
+  CUresult QueryEnd(const StreamState& stream);
+  CUresult TellEnd(const Place& at, std::function<void(CUresult)> done);
   /// The answer to WatchStream and WatchEvent; a notice when the answer was given before.
   int32_t AnswerWatch(const cuda::Call& call, bool answered, wire::Id object, uint64_t ticket, int32_t status);
 

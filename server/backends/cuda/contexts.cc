@@ -289,6 +289,7 @@ void CudaBackend::EndContext(wire::Id id, Context& context,
   objects_->Table<Stream>().ForEach([&](wire::Id each, Stream& object) {
     if (object.error == 0 && object.state->context == id) objects_->Table<Stream>().Erase(each);
   });
+  context.given.clear();
   std::erase_if(ending_streams_, [&](const auto& stream) { return stream->context == id; });
   std::vector<MemoryRange> chunked;  // The driver does not end it with the context.
   memory_.RemoveIf([&](const MemoryRange& range) {

@@ -155,7 +155,7 @@ int32_t CudaBackend::ReadWith(const cuda::Call& call, const Place& at, wire::Id 
 }
 
 int32_t CudaBackend::Write(const cuda::Call& call, const cuda::Write& message) {
-  const Place at = At(message.context, message.stream, /*plain=*/message.transfer == 0);
+  const Place at = At(message.context, message.stream, message.transfer == 0 ? Gives::kPlain : Gives::kMore);
   int32_t status = at.status;
   if (status == 0 && !Owns(message.address, message.size)) status = Explain(CUDA_ERROR_INVALID_VALUE, kForeign);
   if (status != 0) {

@@ -9,7 +9,7 @@ namespace hawser::server::cuda_backend {
 using Kind = Footprint::Kind;
 
 void Deferral::Blocked::Add(const Footprint& footprint) {
-  if (footprint.kind == Kind::kFree || added_ == footprint) return;
+  if (footprint.kind == Kind::kFree || footprint.asks || added_ == footprint) return;
   added_ = footprint;
   any_ = true;
   frees_ = frees_ || (footprint.frees && (footprint.kind == Kind::kStream || footprint.kind == Kind::kRelease));
@@ -38,7 +38,8 @@ bool Deferral::Blocked::Finds(const Footprint& footprint) const {
   if (footprint.kind == Kind::kContext) return Has(contexts_, footprint.context);
   if (footprint.kind != Kind::kStream) return false;
   if (!footprint.stream) return Has(legacy_, footprint.context) || Has(blocking_, footprint.context);
-  return Has(streams_, footprint.stream) || (!footprint.nonblocking && Has(legacy_, footprint.context));
+  const bool alone = footprint.nonblocking || footprint.asks;
+  return Has(streams_, footprint.stream) || (!alone && Has(legacy_, footprint.context));
 }
 
 Deferral::Ticket Deferral::Hold(const Footprint& stream, bool acts) {

@@ -47,6 +47,8 @@ struct Footprint {
   };
   Kind kind = Kind::kEverything;
   bool nonblocking = false;  ///< The stream does not care for the legacy one.
+  /// It gives its stream nothing: it is behind what the stream itself was given, and before nothing.
+  bool asks = false;
   bool changes_event = false;
   bool frees = false;  ///< Memory that an allocation may need. Of a creation: it needs such.
   wire::Id context;

@@ -83,6 +83,10 @@ Footprint CudaBackend::FootprintOf(const wire::FrameHeader& header, wire::Bytes 
     if (footprint.kind != Kind::kFree) footprint.kind = what;
     return footprint;
   };
+  const auto asks = [](Footprint footprint) {
+    footprint.asks = footprint.kind == Kind::kStream;
+    return footprint;
+  };
   switch (static_cast<Opcode>(header.opcode)) {
     case Opcode::kGetInventory:
     case Opcode::kAsk:
@@ -222,9 +226,9 @@ Footprint CudaBackend::FootprintOf(const wire::FrameHeader& header, wire::Bytes 
       return StreamFootprint({}, message.stream);
     }
     case Opcode::kSynchronizeStream:
-      return FootprintOf<cuda::SynchronizeStream>(payload);
+      return asks(FootprintOf<cuda::SynchronizeStream>(payload));
     case Opcode::kWatchStream:
-      return FootprintOf<cuda::WatchStream>(payload);
+      return asks(FootprintOf<cuda::WatchStream>(payload));
     case Opcode::kWaitEvent:
       return FootprintOf<cuda::WaitEvent>(payload);
     case Opcode::kEnqueueHostFunction:

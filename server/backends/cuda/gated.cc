@@ -203,7 +203,7 @@ void CudaBackend::Hold(const cuda::Call& call, Sharing& shared, std::unique_ptr<
 
 int32_t CudaBackend::RouteAgain(const cuda::Call& call, std::unique_ptr<Turn> turn) {
   turn->pause.reset();
-  const Place at = At(turn->context, turn->stream->id, /*plain=*/true);
+  const Place at = At(turn->context, turn->stream->id, Gives::kPlain);
   if (!at.ok()) return Fail(call, at.status, {}, turn->context);
   return Route(call, at, std::move(turn));
 }

@@ -8,7 +8,7 @@
 namespace hawser::server::cuda_backend {
 
 int32_t CudaBackend::Launch(const cuda::Call& call, const cuda::Launch& message) {
-  const Place at = At(message.context, message.stream, /*plain=*/true);
+  const Place at = At(message.context, message.stream, Gives::kPlain);
   if (!at.ok()) [[unlikely]]
     return Fail(call, at.status, {}, message.context);
   int32_t status = 0;
@@ -46,7 +46,7 @@ int32_t CudaBackend::Launch(const cuda::Call& call, const cuda::Launch& message)
 }
 
 int32_t CudaBackend::LaunchWith(const cuda::Call& call, const cuda::LaunchWith& message) {
-  const Place at = At(message.context, message.stream, /*plain=*/true);
+  const Place at = At(message.context, message.stream, Gives::kPlain);
   if (!at.ok()) return Fail(call, at.status, {}, message.context);
   int32_t status = 0;
   const Function* function = Use<Function>(message.function, &status);
@@ -92,7 +92,7 @@ int32_t CudaBackend::AskClusters(const cuda::Call& call, const cuda::AskClusters
     Reply(call, reply);
     return 0;
   };
-  const Place at = At(message.context, message.stream, /*plain=*/true);
+  const Place at = At(message.context, message.stream, Gives::kPlain);
   if (!at.ok()) return answer(at.status);
   int32_t status = 0;
   const Function* function = Use<Function>(message.function, &status);

@@ -286,7 +286,7 @@ int32_t CudaBackend::GetMemoryInfo(const cuda::Call& call, const cuda::GetMemory
 }
 
 int32_t CudaBackend::Memset(const cuda::Call& call, const cuda::Memset& message) {
-  const Place at = At(message.context, message.stream, /*plain=*/true);
+  const Place at = At(message.context, message.stream, Gives::kPlain);
   if (!at.ok()) return Fail(call, at.status, {}, message.context);
   if (message.width == 0 || message.height == 0) return 0;
   uint64_t bytes = 0;

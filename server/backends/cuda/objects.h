@@ -77,6 +77,8 @@ struct StreamState : std::enable_shared_from_this<StreamState> {
   wire::Id captures;                        ///< The graph that a capture on this stream makes.
   std::shared_ptr<const int> capture_mark;  ///< Not null while it captures: all of these are counted.
   bool nonblocking = false;                 ///< It does not care for the legacy default stream.
+  bool given = false;  ///< Of one that the legacy stream waits for: it was given something since that was.
+  std::shared_ptr<const PooledEvent> end;  ///< If not: behind its last command. Null: not known.
   bool plain = true;              ///< Nothing in it but what the device does by itself, at once, or it was seen idle.
   bool launched_unasked = false;  ///< Since the gate last asked for that to end.
   OpenFlight<std::shared_ptr<const PooledEvent>> open;  ///< What was launched unasked, of its context's timers.
@@ -98,6 +100,7 @@ struct Context {
   std::shared_ptr<EventPool> events;
   std::shared_ptr<EventPool> timers;
   std::shared_ptr<StreamState> legacy;
+  std::vector<std::shared_ptr<StreamState>> given;  ///< Those of StreamState::given.
 };
 struct Stream {
   int32_t error = 0;

@@ -64,7 +64,7 @@ int32_t CudaBackend::EnqueueHostFunction(const cuda::Call& call, const cuda::Enq
     notice.status = status;
     waits_->Post([this, notice] { Notify(notice); });
   };
-  const Place at = At(message.context, message.stream, /*plain=*/true);
+  const Place at = At(message.context, message.stream, Gives::kPlain);
   if (!at.ok()) {
     call_it(at.status);
     return Fail(call, at.status, {}, message.context);

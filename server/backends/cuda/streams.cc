@@ -35,11 +35,30 @@ int32_t CudaBackend::SetStreamAttribute(const cuda::Call& call, const cuda::SetS
                 stream->state->context);
 }
 
+CUresult CudaBackend::QueryEnd(const StreamState& stream) {
+  const bool known = !stream.given && stream.end != nullptr;
+  return known ? driver_.cuEventQuery(stream.end->native()) : driver_.cuStreamQuery(stream.native());
+}
+
+CUresult CudaBackend::TellEnd(const Place& at, std::function<void(CUresult)> done) {
+  StreamState& stream = *at.stream;
+  if (stream.given || stream.end == nullptr) {
+    return waits_->Tell(&stream.lane, stream.native(), at.context->events, std::move(done));
+  }
+  const auto tell = [done = std::move(done), behind = stream.lane.Newest()](CUresult end) {
+    if (end == CUDA_SUCCESS) behind.NoteOver();
+    done(end);
+  };
+  waits_->OnEvent(at.context->native, stream.end->native(), stream.end, tell, &stream.lane);
+  return CUDA_SUCCESS;
+}
+
 CUresult CudaBackend::SynchronizeBehind(const Place& at, std::function<void(CUresult)> done) {
-  CUresult result = driver_.cuStreamQuery(at.native());
+  CUresult result = QueryEnd(*at.stream);
   if (result == CUDA_SUCCESS && waits_->nothing_lands()) {
     // Everything is over, so this does not wait; some drivers hand out what kernels printed only here.
-    result = driver_.cuStreamSynchronize(at.native());
+    const auto& end = at.stream->given ? nullptr : at.stream->end;
+    result = end ? driver_.cuEventSynchronize(end->native()) : driver_.cuStreamSynchronize(at.native());
     if (services_.drain_kernel_output) services_.drain_kernel_output();
     if (result == CUDA_SUCCESS) {
       at.stream->lane.Newest().NoteOver();
@@ -48,11 +67,11 @@ CUresult CudaBackend::SynchronizeBehind(const Place& at, std::function<void(CUre
     }
   }
   if (result != CUDA_SUCCESS && result != CUDA_ERROR_NOT_READY) return result;
-  return waits_->Tell(&at.stream->lane, at.native(), at.context->events, std::move(done));
+  return TellEnd(at, std::move(done));
 }
 
 int32_t CudaBackend::SynchronizeStream(const cuda::Call& call, const cuda::SynchronizeStream& message) {
-  const Place at = At(message.context, message.stream, /*plain=*/true);
+  const Place at = At(message.context, message.stream, Gives::kNothing);
   if (!at.ok()) return ReplyStatus(call, at.status);
   const CUresult result = SynchronizeBehind(at, [this, call](CUresult end) { (void)ReplyStatus(call, end); });
   if (result == CUDA_SUCCESS) return 0;
@@ -65,12 +84,15 @@ void CudaBackend::EndStream(const std::shared_ptr<StreamState>& stream) {
     return each->context == stream->context && driver_.cuStreamQuery(each->native()) != CUDA_ERROR_NOT_READY;
   };
   std::erase_if(ending_streams_, is_over);
+  if (Context* context = objects_->Table<Context>().Find(stream->context); context != nullptr) {
+    std::erase(context->given, stream);
+  }
   // To ask a stream that captures would end that; and there is nothing in it that runs.
   if (!Captures(*stream) && !is_over(stream)) ending_streams_.push_back(stream);
 }
 
 int32_t CudaBackend::SynchronizeContext(const cuda::Call& call, const cuda::SynchronizeContext& message) {
-  const Place at = At(message.context, {}, /*plain=*/true);
+  const Place at = At(message.context, {}, Gives::kNothing);
   if (!at.ok()) return ReplyStatus(call, at.status);
   /// Answers when the last of its copies is gone.
   struct Countdown {
@@ -123,9 +145,9 @@ int32_t CudaBackend::WatchStream(const cuda::Call& call, const cuda::WatchStream
   const bool answered = std::exchange(watch_answered_, false);
   const wire::Id object = message.stream ? message.stream : message.context;
   const auto answer = [&](int32_t status) { return AnswerWatch(call, answered, object, message.ticket, status); };
-  const Place at = At(message.context, message.stream, /*plain=*/true);
+  const Place at = At(message.context, message.stream, Gives::kNothing);
   if (!at.ok()) return answer(at.status);
-  const CUresult result = driver_.cuStreamQuery(at.native());
+  const CUresult result = QueryEnd(*at.stream);
   if (result == CUDA_SUCCESS && waits_->nothing_lands()) {
     at.stream->lane.Newest().NoteOver();
     if (services_.drain_kernel_output) services_.drain_kernel_output();
@@ -139,11 +161,10 @@ int32_t CudaBackend::WatchStream(const cuda::Call& call, const cuda::WatchStream
   cuda::Completed notice;
   notice.object = object;
   notice.ticket = message.ticket;
-  const CUresult behind =
-      waits_->Tell(&at.stream->lane, at.native(), at.context->events, [this, notice](CUresult end) mutable {
-        notice.status = end;
-        Notify(notice);
-      });
+  const CUresult behind = TellEnd(at, [this, notice](CUresult end) mutable {
+    notice.status = end;
+    Notify(notice);
+  });
   if (behind != CUDA_SUCCESS) {
     Note(message.context, behind);
     notice.status = behind;
@@ -175,7 +196,7 @@ int32_t CudaBackend::CreateEvent(const cuda::Call& call, const cuda::CreateEvent
 }
 
 int32_t CudaBackend::RecordEvent(const cuda::Call& call, const cuda::RecordEvent& message) {
-  const Place at = At(message.context, message.stream, /*plain=*/true);
+  const Place at = At(message.context, message.stream, Gives::kPlain);
   if (!at.ok()) return Fail(call, at.status, {}, message.context);
   int32_t status = 0;
   const Event* event = Use<Event>(message.event, &status);
@@ -200,14 +221,16 @@ int32_t CudaBackend::RecordContext(const cuda::Call& call, const cuda::RecordCon
 
 int32_t CudaBackend::HoldContext(const cuda::Call& call, const cuda::HoldContext& message) {
   int32_t status = 0;
-  const Context* context = Enter(message.context, &status);
+  Context* context = Enter(message.context, &status);
   const Event* event = context != nullptr ? Use<Event>(message.event, &status) : nullptr;
   if (event == nullptr) return Fail(call, status, {}, message.context);
   if (driver_.cuCtxWaitEvent == nullptr) return Fail(call, kNotSupported, {}, message.context);
   // What the event stands for may be anything.
   context->legacy->plain = false;
-  objects_->Table<Stream>().ForEach([&](wire::Id, Stream& stream) {
-    if (stream.error == 0 && stream.state->context == message.context) stream.state->plain = false;
+  NoteGiven(*context, *context->legacy);
+  ForEachStream(message.context, [&](StreamState& stream) {
+    stream.plain = false;
+    NoteGiven(*context, stream);
   });
   return Finish(call, driver_.cuCtxWaitEvent(context->native, event->native()), message.context);
 }

@@ -57,6 +57,24 @@ TEST(CudaDeferral, NothingWaitsBehindNothing) {
   EXPECT_FALSE(deferral.MustWait({}));
 }
 
+TEST(CudaDeferral, WhoAsksWaitsForTheStreamItself) {
+  Waiting waiting;
+  const auto ask = [](Footprint stream) {
+    stream.asks = true;
+    return stream;
+  };
+  waiting.Hold(In({}));
+  EXPECT_FALSE(waiting.deferral.MustWait(ask(In(kOne))));
+  EXPECT_TRUE(waiting.deferral.MustWait(ask(In({}))));
+  waiting.Push(1, In(kOne));
+  EXPECT_TRUE(waiting.deferral.MustWait(ask(In(kOne))));
+  waiting.Push(2, ask(In(kOne)));
+  // And is before nothing.
+  EXPECT_FALSE(waiting.deferral.MustWait(ask(In(kTwo))));
+  waiting.Release();
+  EXPECT_EQ(waiting.Run(), (std::vector<uint64_t>{1, 2}));
+}
+
 TEST(CudaDeferral, AHeldStreamHoldsItsOwn) {
   Deferral deferral;
   const Deferral::Ticket hold = deferral.Hold(In(kOne));
