@@ -59,6 +59,7 @@ struct CUgraphExec_st final : hawser::cu::Object {
   /// Those of them that functions of the graph fetch.
   std::set<const hawser::cu::HostCopy*> fetched;
   bool has_functions = false;
+  std::unique_ptr<hawser::cu::LaunchOrder> order;  ///< Null: there was no launch with such that needs it.
   std::set<uint64_t> disabled;  ///< Names of nodes.
   std::map<CUuserObject, unsigned> user_objects;
 };

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // cuGraph*: graphs as a whole, executable graphs.
+#include <algorithm>
+
 #include "interposer/cuda/entry.h"
 #include "interposer/cuda/graph.h"
 #include "interposer/cuda/host_functions.h"
@@ -161,6 +163,7 @@ CUresult CUDAAPI cuGraphExecDestroy(CUgraphExec exec) {
   {
     std::lock_guard lock(exec->mutex);
     exec->host_copies.clear();
+    exec->order.reset();
   }
   const wire::Id id = exec->id;
   Registry::Get().Bury(exec);
@@ -181,15 +184,26 @@ CUresult CUDAAPI cuGraphLaunch(CUgraphExec exec, CUstream handle) {
   if (const CUresult error = CheckObject(exec, Kind::kGraphExec); error != CUDA_SUCCESS) return error;
   HostCopies copies, fetched_after;
   bool has_functions = false;
+  LaunchOrder* order = nullptr;
   {
     std::lock_guard lock(exec->mutex);
     copies = exec->host_copies;
     has_functions = exec->has_functions;
+    // Else what the stand-ins bring is the same whenever it is taken.
+    const bool changes_host =
+        has_functions || std::any_of(copies.begin(), copies.end(), [](const auto& copy) { return copy->to_host; });
+    if (changes_host && !copies.empty()) {
+      if (exec->order == nullptr) exec->order = std::make_unique<LaunchOrder>();
+      order = exec->order.get();
+    }
     for (const auto& copy : copies) {
       if (!exec->fetched.contains(copy.get())) fetched_after.push_back(copy);
     }
   }
   if (!copies.empty() && command.capturing()) return CUDA_ERROR_NOT_SUPPORTED;
+  if (order != nullptr) {
+    if (const CUresult error = order->Before(command); error != CUDA_SUCCESS) return error;
+  }
   if (const CUresult error = FillBefore(command, copies); error != CUDA_SUCCESS) return error;
   if (const CUresult error = Mirrors::Get().BeforeWork(command.stream()); error != CUDA_SUCCESS) return error;
   cuda::LaunchGraph message;
@@ -199,7 +213,8 @@ CUresult CUDAAPI cuGraphLaunch(CUgraphExec exec, CUstream handle) {
   if (has_functions && !command.capturing()) {
     if (const CUresult error = MarkChanges(command); error != CUDA_SUCCESS) return error;
   }
-  return FetchAfter(command, fetched_after);
+  if (const CUresult error = FetchAfter(command, fetched_after); error != CUDA_SUCCESS) return error;
+  return order != nullptr ? order->After(command) : CUDA_SUCCESS;
 }
 
 CUresult CUDAAPI cuGraphUpload(CUgraphExec exec, CUstream handle) {

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "interposer/cuda/graph_memory.h"
 
+#include <utility>
+
 #include "interposer/cuda/capture.h"
 #include "interposer/cuda/graph.h"
 
@@ -112,6 +114,47 @@ CUresult CaptureWrite(StreamCommand& command, const cuda::CopySide& to, const Ho
 
 CUresult CaptureRead(StreamCommand& command, const cuda::CopySide& from, const HostRegion& to) {
   return AddCopy(command, from, to, /*to_host=*/true);
+}
+
+CUresult LaunchOrder::Before(StreamCommand& command) {
+  CUstream_st* const stream = command.stream();
+  if (!event_ || (stream->id == stream_ && stream->context == context_)) return CUDA_SUCCESS;
+  stream->landings.Add(landings_.Open());
+  cuda::WaitEvent message;
+  message.event = event_;
+  const CUresult error = command.Send(message);
+  // The next launch has another one: to record this one again would have to wait until the wait is under way.
+  Drop();
+  return error;
+}
+
+CUresult LaunchOrder::After(StreamCommand& command) {
+  CUstream_st* const stream = command.stream();
+  if (event_ && stream->context != context_) Drop();
+  if (!event_) {
+    event_ = command.session()->NewId(static_cast<uint8_t>(cuda::Handle::kEvent));
+    context_ = stream->context;
+    cuda::CreateEvent message;
+    message.event = event_;
+    message.context = context_->id;
+    message.flags = CU_EVENT_DISABLE_TIMING;
+    if (const CUresult error = FromWire(command.session()->Send(message)); error != CUDA_SUCCESS) return error;
+  }
+  stream_ = stream->id;
+  landings_.Assign(LandingsBefore(stream));
+  cuda::RecordEvent message;
+  message.event = event_;
+  return command.Send(message);
+}
+
+void LaunchOrder::Drop() {
+  const wire::Id event = std::exchange(event_, {});
+  if (!event || Client::Get().Check() != CUDA_SUCCESS) return;
+  guest::Session* const session = Client::Get().session();
+  cuda::Release message;
+  message.object = event;
+  session->Send(message);
+  session->FreeId(event);
 }
 
 CUresult FillBefore(StreamCommand& command, const HostCopies& copies) {

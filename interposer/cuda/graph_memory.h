@@ -45,6 +45,30 @@ struct FunctionMemory {
 CUresult FetchFor(const FunctionMemory& memory);
 CUresult FillFor(const FunctionMemory& memory);
 
+/// Launches of an executable graph come one behind the other, in whatever streams they are; so must what fills and
+/// fetches stand-ins around them, which its driver knows nothing of. Calls are of one thread at a time, as launches
+/// are.
+class LaunchOrder {
+ public:
+  LaunchOrder() = default;
+  ~LaunchOrder() { Drop(); }
+  LaunchOrder(const LaunchOrder&) = delete;
+  LaunchOrder& operator=(const LaunchOrder&) = delete;
+
+  /// What comes next in the command's stream is behind the launch before.
+  CUresult Before(StreamCommand& command);
+  /// The launch, and what belongs to it, is in the stream.
+  CUresult After(StreamCommand& command);
+
+ private:
+  void Drop();
+
+  wire::Id event_;  ///< Recorded behind the last launch; null: there was none, or it has been waited for.
+  CUctx_st* context_ = nullptr;
+  wire::Id stream_;  ///< Of the last launch.
+  LandingList landings_;
+};
+
 /// Before and after a launch of a graph with these copies.
 CUresult FillBefore(StreamCommand& command, const HostCopies& copies);
 CUresult FetchAfter(StreamCommand& command, const HostCopies& copies);

@@ -157,6 +157,33 @@ TEST_P(CudaLateWrites, OfGraphs) {
   HAWSER_CU(cuGraphDestroy(graph));
 }
 
+TEST_P(CudaLateWrites, OfGraphsBehindTheirLaunchInAnotherStream) {
+  CUgraph graph = nullptr;
+  CUgraphExec executable = nullptr;
+  HAWSER_CU(cuStreamBeginCapture(stream_, CU_STREAM_CAPTURE_MODE_THREAD_LOCAL));
+  HAWSER_CU(cuMemcpyHtoDAsync(to_, host_, size_, stream_));
+  HAWSER_CU(cuMemcpyDtoHAsync(host_, from_, size_, stream_));
+  HAWSER_CU(cuStreamEndCapture(stream_, &graph));
+  HAWSER_CU(cuGraphInstantiate(&executable, graph, 0));
+  Hold(stream_);
+  HAWSER_CU(cuGraphLaunch(executable, stream_));
+  HAWSER_CU(cuGraphLaunch(executable, other_));
+  EXPECT_EQ(cuStreamQuery(other_), CUDA_ERROR_NOT_READY);
+  Go();
+  Expect(to_, 7, other_);
+  // And in turns, as often as one likes.
+  for (uint32_t round = 10; round < 30; ++round) {
+    CUstream stream = round % 3 == 0 ? stream_ : other_;
+    HAWSER_CU(cuMemsetD32Async(from_, round, count_, stream_));
+    HAWSER_CU(cuGraphLaunch(executable, stream_));
+    HAWSER_CU(cuGraphLaunch(executable, stream));
+    Expect(to_, round, stream);
+    EXPECT_EQ(std::vector<uint32_t>(host_, host_ + count_), std::vector<uint32_t>(count_, round));
+  }
+  HAWSER_CU(cuGraphExecDestroy(executable));
+  HAWSER_CU(cuGraphDestroy(graph));
+}
+
 TEST_P(CudaLateWrites, OfGraphsFromOrdinaryMemory) {
   // What a node reads it reads when it is its turn, however the program got the memory.
   std::vector<uint32_t> ordinary(count_, 1);
@@ -190,7 +217,7 @@ TEST_P(CudaLateWrites, OfGraphsFromOrdinaryMemory) {
 TEST_P(CudaLateWrites, ReadsIntoTheSameMemoryLandInTheirOrder) {
   // One travels within a reply, the other does not, in both orders.
   const uint32_t little = std::min<uint32_t>(count_, 250);
-  HAWSER_CU(cuMemsetD32(to_, 9, count_));
+  HAWSER_CU(cuMemsetD32Async(to_, 9, count_, stream_));
   std::vector<uint32_t> expected(count_, 7);
   std::fill_n(expected.begin(), little, 9u);
   Hold(stream_);

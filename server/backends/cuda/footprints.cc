@@ -217,8 +217,12 @@ Footprint CudaBackend::FootprintOf(const wire::FrameHeader& header, wire::Bytes 
       return FootprintOf<cuda::ReadStaging>(payload);
     case Opcode::kLaunch:
       return FootprintOf<cuda::Launch>(payload);
-    case Opcode::kLaunchGraph:
-      return FootprintOf<cuda::LaunchGraph>(payload);
+    case Opcode::kLaunchGraph: {
+      // Launches of one are in order whatever their streams.
+      Footprint footprint = FootprintOf<cuda::LaunchGraph>(payload);
+      footprint.changes_event = true;
+      return footprint;
+    }
     case Opcode::kSetStreamAttribute: {
       cuda::SetStreamAttribute message;
       wire::Reader reader(payload);

@@ -194,7 +194,10 @@ void CudaBackend::Hold(const cuda::Call& call, Sharing& shared, std::unique_ptr<
     (i == 0 ? held.event : held.second_event) = turn->events[i];
     held.changes_event = true;
   }
-  if (turn->exec) held.event = turn->exec;
+  if (turn->exec) {
+    held.event = turn->exec;
+    held.changes_event = true;
+  }
   if (turn->hold == 0) turn->hold = deferral_.Hold(held, /*acts=*/true);
   deferring_ = true;
   shared.turns.Add(std::move(turn));
