@@ -89,6 +89,7 @@ struct CUctx_st final : hawser::cu::Object {
   struct CUstream_st* legacy = nullptr;  ///< The legacy default stream, id 0.
   std::mutex mutex;                      ///< Guards what follows.
   std::set<struct CUstream_st*> streams;
+  hawser::cu::LandingList left;  ///< Of streams that ended and that the legacy one does not wait for.
   std::set<hawser::cu::ModuleBase*> modules;
   std::set<int> peers;
   bool held = false;                   ///< cuCtxWaitEvent was called: a new stream may have to wait too,

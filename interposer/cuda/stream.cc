@@ -136,7 +136,8 @@ void DestroyStream(CUstream_st* stream) {
     std::lock_guard lock(stream->context->mutex);
     stream->context->streams.erase(stream);
     // What is on its way still comes before a synchronisation of the context.
-    stream->context->legacy->landings.Add(stream->landings.Open());
+    LandingList& left = stream->blocking() ? stream->context->legacy->landings : stream->context->left;
+    left.Add(stream->landings.Open());
     // What it leaves behind the legacy stream waits for, and nobody else can be asked about it.
     if (stream->blocking() && !IsOver(stream)) {
       stream->context->legacy->submitted.fetch_add(1, std::memory_order_relaxed);
@@ -166,12 +167,15 @@ CUresult FindStream(CUstream handle, CUctx_st* context, CUstream_st** stream) {
 }
 
 Landings LandingsOf(CUctx_st* context) {
-  Landings landings = context->legacy->landings.Open();
-  std::lock_guard lock(context->mutex);
-  for (CUstream_st* stream : context->streams) {
-    const Landings more = stream->landings.Open();
+  Landings landings;
+  const auto add = [&landings](LandingList& of) {
+    const Landings more = of.Open();
     landings.insert(landings.end(), more.begin(), more.end());
-  }
+  };
+  std::lock_guard lock(context->mutex);
+  for (CUstream_st* stream : context->streams) add(stream->landings);
+  add(context->legacy->landings);
+  add(context->left);
   return landings;
 }
 

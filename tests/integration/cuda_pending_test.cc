@@ -186,6 +186,58 @@ TEST_F(CudaPending, DestroyedStreamsAreWaitedForAndDelayNobody) {
   Expect(a_, 1, third);
 }
 
+TEST_F(CudaPending, TheDefaultStreamDoesNotWaitForWhatAnotherLeaves) {
+  uint32_t* host = nullptr;
+  HAWSER_CU(cuMemAllocHost(reinterpret_cast<void**>(&host), sizeof(uint32_t)));
+  *host = 0;
+  HAWSER_CU(cuMemsetD32Async(a_, 7, 1, one_));
+  HAWSER_CU(cuStreamWaitEvent(one_, Held(two_), 0));
+  HAWSER_CU(cuMemcpyDtoHAsync(host, a_, sizeof(uint32_t), one_));
+  HAWSER_CU(cuMemcpyHtoDAsync(b_, host, sizeof(uint32_t), one_));
+  HAWSER_CU(cuStreamDestroy(one_));
+  EXPECT_TRUE(Ends(nullptr));
+  Go();
+  HAWSER_CU(cuCtxSynchronize());
+  EXPECT_EQ(*host, 7u);
+  Expect(b_, 7, two_);
+  HAWSER_CU(cuMemFreeHost(host));
+}
+
+TEST_F(CudaPending, MemoryIsUnmappedWhileAStreamWaits) {
+  int can = 0;
+  HAWSER_CU(cuDeviceGetAttribute(&can, CU_DEVICE_ATTRIBUTE_CAN_USE_64_BIT_STREAM_MEM_OPS, device_));
+  if (can == 0) GTEST_SKIP() << "the device does not wait for values";
+  HAWSER_CU(cuDeviceGetAttribute(&can, CU_DEVICE_ATTRIBUTE_VIRTUAL_MEMORY_MANAGEMENT_SUPPORTED, device_));
+  if (can == 0) GTEST_SKIP() << "the device maps no memory";
+  CUmemAllocationProp what{};
+  what.type = CU_MEM_ALLOCATION_TYPE_PINNED;
+  what.location = {CU_MEM_LOCATION_TYPE_DEVICE, device_};
+  size_t size = 0;
+  HAWSER_CU(cuMemGetAllocationGranularity(&size, &what, CU_MEM_ALLOC_GRANULARITY_MINIMUM));
+  CUdeviceptr address = 0, flag = 0;
+  CUmemGenericAllocationHandle memory = 0;
+  HAWSER_CU(cuMemAddressReserve(&address, 2 * size, 0, 0, 0));
+  HAWSER_CU(cuMemCreate(&memory, size, &what, 0));
+  HAWSER_CU(cuMemMap(address, size, 0, memory, 0));
+  HAWSER_CU(cuMemMap(address + size, size, 0, memory, 0));
+  HAWSER_CU(cuMemAlloc(&flag, 8));
+  HAWSER_CU(cuMemsetD32Async(flag, 0, 2, one_));
+  HAWSER_CU(cuStreamWaitValue32(one_, flag, 1, CU_STREAM_WAIT_VALUE_EQ));
+  // The driver may wait for all streams; who frees them is another thread.
+  auto unmapped = std::async(std::launch::async, [&] {
+    const CUresult current = cuCtxSetCurrent(context_);
+    return current != CUDA_SUCCESS ? current : cuMemUnmap(address, 2 * size);
+  });
+  (void)unmapped.wait_for(std::chrono::milliseconds(100));
+  HAWSER_CU(cuStreamWriteValue32(two_, flag, 1, 0));
+  HAWSER_CU(unmapped.get());
+  EXPECT_EQ(cuMemUnmap(address, size), CUDA_ERROR_INVALID_VALUE);
+  HAWSER_CU(cuMemMap(address, size, 0, memory, 0));
+  HAWSER_CU(cuMemUnmap(address, size));
+  HAWSER_CU(cuMemRelease(memory));
+  HAWSER_CU(cuMemAddressFree(address, 2 * size));
+}
+
 TEST_F(CudaPending, ThousandsOfLaunchesBehindAValue) {
   int can = 0;
   HAWSER_CU(cuDeviceGetAttribute(&can, CU_DEVICE_ATTRIBUTE_CAN_USE_64_BIT_STREAM_MEM_OPS, device_));

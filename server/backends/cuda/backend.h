@@ -323,6 +323,8 @@ class CudaBackend final : public cuda::Handler, public SessionBackend {
   bool AwaitFrees(uint64_t wanted);
   bool Owns(uint64_t address, uint64_t size) const { return size == 0 || memory_.Holds(address, size); }
   bool IsReserved(uint64_t address, uint64_t size) const;
+  /// Mappings cover the range, and nothing else.
+  bool IsAllMapped(uint64_t address, uint64_t size) const;
   bool OwnsHeap(uint64_t offset, uint64_t size) const {
     return offset <= services_.heap.size && size <= services_.heap.size - offset;
   }

@@ -78,16 +78,42 @@ int32_t CudaBackend::MapAllocation(const cuda::Call& call, const cuda::MapAlloca
   return ReplyStatus(call, result);
 }
 
+bool CudaBackend::IsAllMapped(uint64_t address, uint64_t size) const {
+  for (const uint64_t end = address + size; address != end;) {
+    const MemoryRange* const range = memory_.At(address);
+    if (range == nullptr || range->kind != MemoryKind::kMapped || range->size > end - address) return false;
+    address += range->size;
+  }
+  return true;
+}
+
 int32_t CudaBackend::UnmapAddress(const cuda::Call& call, const cuda::UnmapAddress& message) {
   if (driver_.cuMemUnmap == nullptr) return ReplyStatus(call, kNotSupported);
-  if (!IsReserved(message.address, message.size)) return ReplyStatus(call, CUDA_ERROR_INVALID_VALUE);
-  const CUresult result = driver_.cuMemUnmap(message.address, message.size);
-  if (result == CUDA_SUCCESS) {
-    const auto inside = [&](uint64_t address) {
-      return address >= message.address && address - message.address < message.size;
-    };
+  const uint64_t address = message.address, size = message.size;
+  if (!IsReserved(address, size)) return ReplyStatus(call, CUDA_ERROR_INVALID_VALUE);
+  const auto inside = [address, size](uint64_t at) { return at >= address && at - address < size; };
+  const auto forget = [&] {
     memory_.RemoveIf(
         [&](const MemoryRange& range) { return range.kind == MemoryKind::kMapped && inside(range.address); });
+  };
+  // A driver may wait for the device in this; then it is no longer the executor's.
+  if (IsAllMapped(address, size) && FreesWait()) {
+    std::vector<std::shared_ptr<PhysicalMemory>> kept;
+    for (const auto& [at, memory] : mapped_) {
+      if (inside(at)) kept.push_back(memory);
+    }
+    forget();
+    std::erase_if(mapped_, [&](const auto& mapping) { return inside(mapping.first); });
+    disposals_.Add(current_, [this, call, address, size, kept = std::move(kept)]() mutable {
+      const CUresult result = driver_.cuMemUnmap(address, size);
+      kept.clear();  // Its charge ends with the last of it; who hears of the end may want the memory.
+      (void)ReplyStatus(call, result);
+    });
+    return 0;
+  }
+  const CUresult result = driver_.cuMemUnmap(address, size);
+  if (result == CUDA_SUCCESS) {
+    forget();
     std::erase_if(mapped_, [&](const auto& mapping) { return inside(mapping.first); });
   }
   return ReplyStatus(call, result);
