@@ -94,7 +94,7 @@ void CudaProgram::Build(Graph* graph, const Kernels& kernels) {
 
 void CudaProgram::LaunchGraph() {
   if (graphs_.empty()) return;
-  const Graph& graph = graphs_[Pick(graphs_.size())];
+  Graph& graph = graphs_[Pick(graphs_.size())];
   Stream& stream = AnyStream();
   const auto raced = [&]() -> std::optional<Use> {
     for (const Operation& operation : graph.operations) {
@@ -106,8 +106,10 @@ void CudaProgram::LaunchGraph() {
     return std::nullopt;
   };
   Join(stream);
+  stream.clock.Join(graph.launched);
   while (const std::optional<Use> use = raced()) OrderOnStream(stream, *use);
   const Stamp stamp = Begin(stream);
+  graph.launched = stream.clock;
   const auto calls_host = [](const Operation& operation) { return operation.what == Operation::What::kHostMix; };
   if (std::any_of(graph.operations.begin(), graph.operations.end(), calls_host)) host_functions_.push_back(stamp);
   Do(
@@ -133,6 +135,8 @@ void CudaProgram::UpdateGraph() {
       operation.value = static_cast<uint32_t>(random_());
     }
     const Kernels& kernels = AnyKernels();
+    // A launch that is held was not made yet, and is not to see the change.
+    OpenFor(graph.launched);
     Do("change " + operation.Text(),
        [&] { return operation.Update(graph.executable, graph.nodes[i], context_, kernels); });
   }

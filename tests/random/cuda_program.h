@@ -58,6 +58,7 @@ class CudaProgram {
     std::vector<CUgraphNode> nodes;  ///< Of explicit graphs.
     CUgraph graph;
     CUgraphExec executable;
+    Clock launched;  ///< Its launches are one behind the other, in whatever streams.
   };
   struct Code {
     CUmodule module;
