@@ -172,7 +172,7 @@ CUresult CopyUnified(StreamCommand& command, CUdeviceptr to, CUdeviceptr from, s
   if (to_host && from_host) {
     // In stream order: after what the stream does with either side.
     if (command.capturing()) return CUDA_ERROR_NOT_SUPPORTED;
-    const CUresult error = SynchronizeStream(command.stream());
+    const CUresult error = SynchronizeStream(command.stream(), Until::kTurn);
     if (error == CUDA_SUCCESS) std::memmove(reinterpret_cast<void*>(to), reinterpret_cast<const void*>(from), size);
     return error;
   }

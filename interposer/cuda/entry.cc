@@ -32,6 +32,11 @@ CUresult CurrentContext(CUctx_st** context, bool earlier) {
   return earlier ? TakePending(current) : CUDA_SUCCESS;
 }
 
+void StreamCommand::FollowLegacy() {
+  CUstream_st* const legacy = context_->legacy;
+  if (stream_ != legacy) stream_->landings.Add(legacy->landings.Open());
+}
+
 void StreamCommand::AwaitRoom() const {
   if (own_) return;
   cuda::AwaitRoom message;

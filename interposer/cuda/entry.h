@@ -64,7 +64,7 @@ class StreamCommand {
     Address(message);
     if (!own_ && Client::Get().crowded()) [[unlikely]]
       AwaitRoom();
-    stream_->submitted.fetch_add(1, std::memory_order_relaxed);
+    NoteCommand();
     CUresult error = FromWire(session()->Send(message));
     if (error == CUDA_SUCCESS) error = follow();
     if (!own_) Mirrors::Get().AfterCommand(stream_);  // Takes a lock, so it comes behind the data.
@@ -74,13 +74,20 @@ class StreamCommand {
   template <typename Message>
   CUresult SendAndWait(Message& message) {
     Address(message);
-    stream_->submitted.fetch_add(1, std::memory_order_relaxed);
+    NoteCommand();
     const CUresult error = FromWire(session()->SendAndWait(message));
     if (!own_) Mirrors::Get().AfterCommand(stream_);
     return error;
   }
 
  private:
+  void NoteCommand() {
+    if (stream_->blocking() && !context_->legacy->landings.empty()) [[unlikely]]
+      FollowLegacy();
+    stream_->submitted.fetch_add(1, std::memory_order_relaxed);
+  }
+  /// What the legacy stream reads comes before the stream's next command.
+  void FollowLegacy();
   /// Waits, as with a device whose queue is full, until the server takes more of what this stream is given.
   void AwaitRoom() const;
 

@@ -99,22 +99,10 @@ CUresult HeapMemory::AfterWork(StreamCommand& command, uint64_t mark) {
   return error != CUDA_SUCCESS ? error : Mirrors::Get().AfterWait(mark, command.context(), command.stream());
 }
 
-CUresult HeapMemory::AwaitWork(StreamCommand& command, CUdeviceptr address) {
+CUresult HeapMemory::AwaitWork(StreamCommand& command) {
   CUstream_st* const stream = command.stream();
   const uint64_t sent = command.session()->stats().commands.load(std::memory_order_relaxed);
-  CUresult error;
-  if (stream->blocking() && stream != command.context()->legacy) {
-    // A copy there comes after what the default stream does; waiting for the stream alone does not.
-    std::byte first;
-    cuda::Read message;
-    message.address = address;
-    message.size = sizeof(first);
-    const uint64_t mark = Mirrors::Get().Mark();
-    error = SendRead(command, message, HostRegion::Linear(&first, sizeof(first)), /*wait=*/true);
-    if (error == CUDA_SUCCESS) error = AfterWork(command, mark);
-  } else {
-    error = SynchronizeStream(stream);
-  }
+  const CUresult error = SynchronizeStream(stream, Until::kTurn);
   if (error == CUDA_SUCCESS) stream->idle_at.store(sent + 1, std::memory_order_relaxed);
   return error;
 }
@@ -125,7 +113,7 @@ std::optional<CUresult> HeapMemory::Copy(StreamCommand& command, CUdeviceptr add
   if (!FindInHeap(address, size)) return std::nullopt;
   const bool idle = IsIdle(command);
   if (!idle && wait == Wait::kNo) return std::nullopt;
-  const CUresult error = idle ? AfterWork(command, Mirrors::Get().Mark()) : AwaitWork(command, address);
+  const CUresult error = idle ? AfterWork(command, Mirrors::Get().Mark()) : AwaitWork(command);
   if (error != CUDA_SUCCESS) return error;
   const std::shared_lock lock(copying_);
   const auto range = FindInHeap(address, size);  // It may have left meanwhile.

@@ -74,8 +74,8 @@ class HeapMemory {
   static bool IsIdle(StreamCommand& command);
   /// What else the end of a stream's work implies. `mark`: the mirrors', from before.
   static CUresult AfterWork(StreamCommand& command, uint64_t mark);
-  /// Waits for what a copy of the memory at `address` comes after in the stream.
-  static CUresult AwaitWork(StreamCommand& command, CUdeviceptr address);
+  /// Waits for what a copy comes after in the stream.
+  static CUresult AwaitWork(StreamCommand& command);
 
   std::atomic<uint64_t> taken_{0};  ///< Bytes.
   std::shared_mutex copying_;       ///< Before the pointer map's.

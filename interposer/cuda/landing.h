@@ -56,6 +56,8 @@ class LandingList {
   void Add(const Landings& landings);
   /// Replaces what was there: an event's new record.
   void Assign(Landings landings);
+  /// None was added since they were looked at and had all landed.
+  bool empty() const { return empty_.load(std::memory_order_relaxed); }
   /// Those that have not landed yet. One load when there are none.
   Landings Open();
 

@@ -80,7 +80,7 @@ CUresult MarkChanges(StreamCommand& command) {
 }
 
 CUresult AwaitChanges(CUstream_st* stream, const HostRegion& region) {
-  return MayChange(stream, region) ? AwaitStream(stream) : CUDA_SUCCESS;
+  return MayChange(stream, region) ? AwaitStream(stream, Until::kTurn) : CUDA_SUCCESS;
 }
 
 }  // namespace hawser::cu

@@ -196,6 +196,10 @@ Landings LandingsBefore(CUstream_st* stream) {
   return landings;
 }
 
+Landings LandingsWithin(CUstream_st* stream) {
+  return stream == stream->context->legacy ? LandingsBefore(stream) : stream->landings.Open();
+}
+
 void HoldStreams(CUctx_st* context, const Landings& landings) {
   const auto hold = [&landings](CUstream_st* stream) {
     stream->submitted.fetch_add(1, std::memory_order_relaxed);
@@ -230,13 +234,14 @@ bool IsKnownIdle(CUstream_st* stream) {
   });
 }
 
-CUresult AwaitStream(CUstream_st* stream) {
+CUresult AwaitStream(CUstream_st* stream, Until until) {
+  const bool turn = until == Until::kTurn && stream->blocking();
   const uint64_t position = stream->submitted.load(std::memory_order_relaxed);
-  const Landings landings = LandingsBefore(stream);
+  const Landings landings = turn ? LandingsBefore(stream) : LandingsWithin(stream);
   guest::Session* const session = Client::Get().session();
   CUresult error = CUDA_SUCCESS;
   // The legacy stream also waits for others: what is known of it alone says nothing.
-  if (stream != stream->context->legacy && position != 0 && IsOver(stream)) {
+  if (!turn && stream != stream->context->legacy && position != 0 && IsOver(stream)) {
     session->Flush();
     session->Poll();
     error = static_cast<CUresult>(stream->context->fault.load(std::memory_order_relaxed));
@@ -244,6 +249,7 @@ CUresult AwaitStream(CUstream_st* stream) {
     cuda::SynchronizeStream message;
     message.context = stream->context->id;
     message.stream = stream->id;
+    message.turn = turn ? 1 : 0;
     error = AskStatus(session, message);
   }
   if (error == CUDA_SUCCESS) error = AwaitLandings(landings);
@@ -254,9 +260,9 @@ CUresult AwaitStream(CUstream_st* stream) {
   return TakePending(stream->context);
 }
 
-CUresult SynchronizeStream(CUstream_st* stream) {
+CUresult SynchronizeStream(CUstream_st* stream, Until until) {
   const uint64_t mark = Mirrors::Get().Mark();
-  const CUresult error = AwaitStream(stream);
+  const CUresult error = AwaitStream(stream, until);
   return error != CUDA_SUCCESS ? error : Mirrors::Get().AfterWait(mark, stream->context, stream);
 }
 

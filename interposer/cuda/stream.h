@@ -22,8 +22,10 @@ bool HasUnordered(const CUstream_st* stream);
 /// A stream that is made from now on waits for what is in this one so far, if nothing else keeps it behind that.
 CUresult MarkWrite(CUstream_st* stream);
 
-/// Data on its way that a completion of the stream's commands so far implies.
+/// Data on its way that comes before what the stream is given next.
 Landings LandingsBefore(CUstream_st* stream);
+/// Data on its way that a completion of the stream's commands so far implies.
+Landings LandingsWithin(CUstream_st* stream);
 /// The same for all streams of a context.
 Landings LandingsOf(CUctx_st* context);
 /// What is enqueued in any stream of the context, of later ones too, has to wait from now on for what `landings` come
@@ -35,10 +37,13 @@ CUresult AwaitLandings(const Landings& landings);
 /// True when it is known, without asking, that what is enqueued in the stream now has nothing to wait for: on the
 /// server nothing is under way in it, and in no stream that it waits for.
 bool IsKnownIdle(CUstream_st* stream);
-/// Waits until everything in the stream so far is done and its data is here.
-CUresult AwaitStream(CUstream_st* stream);
+/// What is waited for: the end of what the stream was given, or that a command that it is given now would be carried
+/// out. They are not the same in a stream that waits for the legacy one.
+enum class Until : uint8_t { kEnd, kTurn };
+/// Waits, and until the data that comes before is here.
+CUresult AwaitStream(CUstream_st* stream, Until until = Until::kEnd);
 /// The same for the application, which then finds in managed memory what the stream has left there.
-CUresult SynchronizeStream(CUstream_st* stream);
+CUresult SynchronizeStream(CUstream_st* stream, Until until = Until::kEnd);
 
 }  // namespace hawser::cu
 

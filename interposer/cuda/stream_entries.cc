@@ -45,7 +45,7 @@ CUresult CUDAAPI cuStreamQuery(CUstream handle) {
   guest::Session* session = command.session();
   const uint64_t position = stream->submitted.load(std::memory_order_relaxed);
   const uint64_t mark = Mirrors::Get().Mark();
-  const Landings landings = LandingsBefore(stream);
+  const Landings landings = LandingsWithin(stream);
   // The legacy stream also waits for others: what is known of it alone says nothing.
   const bool alone = stream != stream->context->legacy;
   if (alone && stream->finished.load(std::memory_order_acquire) < position) {

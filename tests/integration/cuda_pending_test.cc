@@ -8,6 +8,7 @@
 #include <cstdlib>
 #include <future>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "tests/integration/cuda_fixture.h"
@@ -184,6 +185,42 @@ TEST_F(CudaPending, DestroyedStreamsAreWaitedForAndDelayNobody) {
   Go();
   HAWSER_CU(all.get());
   Expect(a_, 1, third);
+}
+
+TEST_F(CudaPending, CopiesWithinTheHostAreBehindTheDefaultStream) {
+  CUstream blocking = nullptr;
+  HAWSER_CU(cuStreamCreate(&blocking, CU_STREAM_DEFAULT));
+  for (const bool used : {false, true}) {
+    if (used) Add(a_, 1, blocking);
+    std::pair<uint32_t, uint32_t> words{1, 0};
+    const auto fill = [](void* data) {
+      std::this_thread::sleep_for(std::chrono::milliseconds(50));
+      static_cast<std::pair<uint32_t, uint32_t>*>(data)->first = 7;
+    };
+    HAWSER_CU(cuLaunchHostFunc(nullptr, fill, &words));
+    HAWSER_CU(cuMemcpyAsync(reinterpret_cast<CUdeviceptr>(&words.second), reinterpret_cast<CUdeviceptr>(&words.first),
+                            sizeof(uint32_t), blocking));
+    HAWSER_CU(cuStreamSynchronize(blocking));
+    EXPECT_EQ(words.second, 7u);
+  }
+}
+
+TEST_F(CudaPending, WhoAsksForAStreamDoesNotWaitForDataThatTheDefaultStreamBrings) {
+  CUstream blocking = nullptr;
+  uint32_t* host = nullptr;
+  HAWSER_CU(cuMemAllocHost(reinterpret_cast<void**>(&host), sizeof(uint32_t)));
+  *host = 0;
+  HAWSER_CU(cuStreamCreate(&blocking, CU_STREAM_DEFAULT));
+  HAWSER_CU(cuMemsetD32Async(a_, 7, 1, blocking));
+  Hold(nullptr);
+  HAWSER_CU(cuMemcpyDtoHAsync(host, a_, sizeof(uint32_t), nullptr));
+  EXPECT_TRUE(Ends(blocking));
+  Add(b_, 1, blocking);
+  Go();
+  // But now it is behind that.
+  HAWSER_CU(cuStreamSynchronize(blocking));
+  EXPECT_EQ(*host, 7u);
+  HAWSER_CU(cuMemFreeHost(host));
 }
 
 TEST_F(CudaPending, TheDefaultStreamDoesNotWaitForWhatAnotherLeaves) {

@@ -229,8 +229,12 @@ Footprint CudaBackend::FootprintOf(const wire::FrameHeader& header, wire::Bytes 
       if (!message.Decode(reader)) return {.kind = Kind::kFree};
       return StreamFootprint({}, message.stream);
     }
-    case Opcode::kSynchronizeStream:
-      return asks(FootprintOf<cuda::SynchronizeStream>(payload));
+    case Opcode::kSynchronizeStream: {
+      cuda::SynchronizeStream message;
+      wire::Reader reader(payload);
+      const Footprint footprint = FootprintOf<cuda::SynchronizeStream>(payload);
+      return message.Decode(reader) && message.turn == 0 ? asks(footprint) : footprint;
+    }
     case Opcode::kWatchStream:
       return asks(FootprintOf<cuda::WatchStream>(payload));
     case Opcode::kWaitEvent:

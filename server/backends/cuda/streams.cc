@@ -71,9 +71,14 @@ CUresult CudaBackend::SynchronizeBehind(const Place& at, std::function<void(CUre
 }
 
 int32_t CudaBackend::SynchronizeStream(const cuda::Call& call, const cuda::SynchronizeStream& message) {
-  const Place at = At(message.context, message.stream, Gives::kNothing);
+  const Place at = At(message.context, message.stream, message.turn != 0 ? Gives::kPlain : Gives::kNothing);
   if (!at.ok()) return ReplyStatus(call, at.status);
-  const CUresult result = SynchronizeBehind(at, [this, call](CUresult end) { (void)ReplyStatus(call, end); });
+  const auto done = [this, call](CUresult end) { (void)ReplyStatus(call, end); };
+  // What can be asked of a stream is not what else its next command is behind.
+  const bool behind_legacy = message.turn != 0 && message.stream && !at.stream->nonblocking &&
+                             (captures() || driver_.cuStreamQuery(nullptr) == CUDA_ERROR_NOT_READY);
+  const CUresult result = behind_legacy ? waits_->Tell(&at.stream->lane, at.native(), at.context->events, done)
+                                        : SynchronizeBehind(at, done);
   if (result == CUDA_SUCCESS) return 0;
   Note(message.context, result);
   return ReplyStatus(call, result);
