@@ -236,8 +236,8 @@ CUresult SynchronizeStream(const StreamPtr& stream) {
     const std::lock_guard lock(context->mutex);
     if (stream->capture != nullptr) return Invalidate(stream->capture.get(), CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED);
     if (const CUresult result = CheckLegacy(*stream); result != CUDA_SUCCESS) return result;
-    if (stream->legacy) stream->tail = queue.Submit(nullptr, context->Dependencies(*stream));
-    tail = stream->tail;
+    // Nothing that others would come after: who waits gives the stream nothing.
+    tail = stream->legacy ? queue.Submit(nullptr, context->Dependencies(*stream)) : stream->tail;
   }
   queue.Wait(tail);
   context->print.Flush();

@@ -551,10 +551,15 @@ class CudaBackend final : public cuda::Handler, public SessionBackend {
 
   // ------------------------------------------------------------------ streams (streams.cc)
   CUresult SynchronizeBehind(const Place& at, std::function<void(CUresult)> done);
-  /// cuStreamQuery() and Waits::Tell() of what the stream itself was given: not of what the legacy stream was after
-  /// that.
+  /// cuStreamQuery() and Waits::Tell() of what the stream itself was given, not of what the legacy stream was since.
+  /// Neither gives a stream something that others would come after.
   CUresult QueryEnd(const StreamState& stream);
-  CUresult TellEnd(const Place& at, std::function<void(CUresult)> done);
+  CUresult TellEnd(Context& context, StreamState& stream, std::function<void(CUresult)> done);
+  /// TellEnd(); of the legacy stream: with those that it waits for, as natively.
+  CUresult TellAll(const Place& at, std::function<void(CUresult)> done);
+  /// A command in it comes after all of the legacy stream, and after nothing else; the legacy stream itself where there
+  /// are no others. The context is current.
+  CUstream WatcherOf(Context& context);
   /// The answer to WatchStream and WatchEvent; a notice when the answer was given before.
   int32_t AnswerWatch(const cuda::Call& call, bool answered, wire::Id object, uint64_t ticket, int32_t status);
 

@@ -309,6 +309,7 @@ void CudaBackend::EndContext(wire::Id id, Context& context,
   }
   if (EnterNative(context.native) == 0) heap_memory_.EndContext(context.native);
   context.legacy.reset();
+  context.watcher.reset();
   context.events->Retire();
   context.timers->Retire();
   const CUresult result = end(driver_, context);

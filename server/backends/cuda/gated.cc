@@ -481,7 +481,7 @@ void CudaBackend::Drain(const std::shared_ptr<UnaskedDrain>& drain) {
   const std::shared_ptr<void> all(nullptr, [drain](void*) { drain->over.Open(); });
   const std::lock_guard<std::mutex> lock(drain->mutex);
   LaunchGate* const gate = drain->share.gate;
-  const auto wait_for = [&](const Context& context, StreamState* stream) {
+  const auto wait_for = [&](Context& context, StreamState* stream) {
     // What there is on other devices concerns nobody who waits for this one.
     if (context.gate != gate) return;
     if (!std::exchange(stream->launched_unasked, false) || EnterNative(context.native) != 0) return;
@@ -501,11 +501,12 @@ void CudaBackend::Drain(const std::shared_ptr<UnaskedDrain>& drain) {
     part->context = context.native;
     part->stream = stream->id.raw();
     part->mark = PooledEvent::Take(context.events);
-    if (part->mark != nullptr && driver_.cuEventRecord(part->mark->native(), stream->native()) != CUDA_SUCCESS) {
+    const CUstream native = stream == context.legacy.get() ? WatcherOf(context) : stream->native();
+    if (part->mark != nullptr && driver_.cuEventRecord(part->mark->native(), native) != CUDA_SUCCESS) {
       part->mark = nullptr;
     }
     drain->parts.push_back(part);
-    (void)waits_->After(&stream->lane, stream->native(), context.events, false,
+    (void)waits_->After(&stream->lane, native, context.events, false,
                         [all, part](CUresult) { part->over.store(true, std::memory_order_release); });
   };
   objects_->Table<Context>().ForEach([&](wire::Id, Context& context) {
@@ -513,7 +514,7 @@ void CudaBackend::Drain(const std::shared_ptr<UnaskedDrain>& drain) {
   });
   objects_->Table<Stream>().ForEach([&](wire::Id, Stream& stream) {
     if (stream.error != 0) return;
-    const Context* context = objects_->Table<Context>().Find(stream.state->context);
+    Context* context = objects_->Table<Context>().Find(stream.state->context);
     if (context != nullptr && context->error == 0) wait_for(*context, stream.state.get());
   });
   std::erase_if(left_streams_, [&](LeftStream& left) {

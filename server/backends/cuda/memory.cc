@@ -116,13 +116,13 @@ void CudaBackend::FreeBehind(PostponedFree later) {
   Context* const context = later.behind_all ? Enter(later.context, &status) : nullptr;
   bool marked = context != nullptr;
   if (context != nullptr) {
-    const auto mark = [&](const StreamState& stream) {
+    const auto mark = [&](CUstream stream) {
       auto event = PooledEvent::Take(context->events);
-      marked = marked && event != nullptr && driver_.cuEventRecord(event->native(), stream.native()) == CUDA_SUCCESS;
+      marked = marked && event != nullptr && driver_.cuEventRecord(event->native(), stream) == CUDA_SUCCESS;
       if (event != nullptr) marks.push_back(std::move(event));
     };
-    mark(*context->legacy);
-    ForEachStream(later.context, mark);
+    mark(WatcherOf(*context));
+    ForEachStream(later.context, [&](const StreamState& stream) { mark(stream.native()); });
   }
   const CUcontext native = later.native;
   disposals_.Add(native, [this, marks = std::move(marks), marked, later = std::move(later)] {

@@ -101,6 +101,9 @@ struct Context {
   std::shared_ptr<EventPool> timers;
   std::shared_ptr<StreamState> legacy;
   std::vector<std::shared_ptr<StreamState>> given;  ///< Those of StreamState::given.
+  bool has_blocking = false;                        ///< There was a stream that the legacy one waits for.
+  /// Such a stream, without commands of the guest's (CudaBackend::WatcherOf()). Null: not made.
+  std::shared_ptr<StreamState> watcher;
 };
 struct Stream {
   int32_t error = 0;

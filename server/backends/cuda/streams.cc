@@ -1,15 +1,32 @@
 // SPDX-License-Identifier: Apache-2.0
 // Streams, events, and everybody who waits.
+#include <atomic>
 #include <cstring>
+#include <memory>
 #include <utility>
 
 #include "server/backends/cuda/backend.h"
 
 namespace hawser::server::cuda_backend {
+namespace {
+
+/// Calls when the last of those that share it is gone, with the last error that one of them left.
+struct Countdown {
+  explicit Countdown(std::function<void(CUresult)> call) : done(std::move(call)) {}
+  ~Countdown() { done(status.load()); }
+  Countdown(const Countdown&) = delete;
+  Countdown& operator=(const Countdown&) = delete;
+
+  const std::function<void(CUresult)> done;
+  std::atomic<CUresult> status{CUDA_SUCCESS};
+};
+
+}  // namespace
 
 int32_t CudaBackend::CreateStream(const cuda::Call& call, const cuda::CreateStream& message) {
   int32_t status = 0;
-  if (Enter(message.context, &status) == nullptr) return Fail(call, status, message.stream, message.context);
+  Context* const context = Enter(message.context, &status);
+  if (context == nullptr) return Fail(call, status, message.stream, message.context);
   CUstream native = nullptr;
   const CUresult result = driver_.cuStreamCreateWithPriority(&native, message.flags, message.priority);
   if (result != CUDA_SUCCESS) return Finish(call, result, message.context, message.stream);
@@ -19,6 +36,7 @@ int32_t CudaBackend::CreateStream(const cuda::Call& call, const cuda::CreateStre
   stream.state->id = message.stream;
   stream.state->context = message.context;
   stream.state->nonblocking = (message.flags & CU_STREAM_NON_BLOCKING) != 0;
+  context->has_blocking = context->has_blocking || !stream.state->nonblocking;
   status = Keep(message.stream, std::move(stream));
   return status == 0 ? 0 : Fail(call, status);
 }
@@ -40,16 +58,48 @@ CUresult CudaBackend::QueryEnd(const StreamState& stream) {
   return known ? driver_.cuEventQuery(stream.end->native()) : driver_.cuStreamQuery(stream.native());
 }
 
-CUresult CudaBackend::TellEnd(const Place& at, std::function<void(CUresult)> done) {
-  StreamState& stream = *at.stream;
+CUstream CudaBackend::WatcherOf(Context& context) {
+  if (!context.has_blocking) return context.legacy->native();
+  if (context.watcher == nullptr) {
+    CUstream native = nullptr;
+    if (driver_.cuStreamCreateWithPriority(&native, CU_STREAM_DEFAULT, 0) != CUDA_SUCCESS) return nullptr;
+    context.watcher = std::make_shared<StreamState>();
+    context.watcher->owned = OwnedStream(&driver_, native);
+  }
+  return context.watcher->native();
+}
+
+CUresult CudaBackend::TellEnd(Context& context, StreamState& stream, std::function<void(CUresult)> done) {
   if (stream.given || stream.end == nullptr) {
-    return waits_->Tell(&stream.lane, stream.native(), at.context->events, std::move(done));
+    const CUstream where = &stream == context.legacy.get() ? WatcherOf(context) : stream.native();
+    return waits_->Tell(&stream.lane, where, context.events, std::move(done));
   }
   const auto tell = [done = std::move(done), behind = stream.lane.Newest()](CUresult end) {
     if (end == CUDA_SUCCESS) behind.NoteOver();
     done(end);
   };
-  waits_->OnEvent(at.context->native, stream.end->native(), stream.end, tell, &stream.lane);
+  waits_->OnEvent(context.native, stream.end->native(), stream.end, tell, &stream.lane);
+  return CUDA_SUCCESS;
+}
+
+CUresult CudaBackend::TellAll(const Place& at, std::function<void(CUresult)> done) {
+  if (at.stream != at.context->legacy.get() || !at.context->has_blocking) {
+    return TellEnd(*at.context, *at.stream, std::move(done));
+  }
+  const auto countdown = std::make_shared<Countdown>(std::move(done));
+  const auto told = [countdown](CUresult end) {
+    if (end != CUDA_SUCCESS) countdown->status.store(end);
+  };
+  const auto tell = [&](StreamState& stream) {
+    // To ask a stream that captures would end that.
+    if (stream.nonblocking || Captures(stream)) return;
+    CUresult result = QueryEnd(stream);
+    if (result == CUDA_SUCCESS && waits_->nothing_lands()) return;
+    if (result == CUDA_SUCCESS || result == CUDA_ERROR_NOT_READY) result = TellEnd(*at.context, stream, told);
+    told(result);
+  };
+  tell(*at.stream);
+  ForEachStream(at.stream->context, tell);
   return CUDA_SUCCESS;
 }
 
@@ -67,7 +117,7 @@ CUresult CudaBackend::SynchronizeBehind(const Place& at, std::function<void(CUre
     }
   }
   if (result != CUDA_SUCCESS && result != CUDA_ERROR_NOT_READY) return result;
-  return TellEnd(at, std::move(done));
+  return TellAll(at, std::move(done));
 }
 
 int32_t CudaBackend::SynchronizeStream(const cuda::Call& call, const cuda::SynchronizeStream& message) {
@@ -99,24 +149,14 @@ void CudaBackend::EndStream(const std::shared_ptr<StreamState>& stream) {
 int32_t CudaBackend::SynchronizeContext(const cuda::Call& call, const cuda::SynchronizeContext& message) {
   const Place at = At(message.context, {}, Gives::kNothing);
   if (!at.ok()) return ReplyStatus(call, at.status);
-  /// Answers when the last of its copies is gone.
-  struct Countdown {
-    Countdown(CudaBackend* owner, const cuda::Call& waiting) : backend(owner), call(waiting) {}
-    Countdown(const Countdown&) = delete;
-    Countdown& operator=(const Countdown&) = delete;
-
-    CudaBackend* backend;
-    cuda::Call call;
-    std::atomic<int32_t> status{0};
-    ~Countdown() { (void)backend->ReplyStatus(call, status.load()); }
-  };
-  auto countdown = std::make_shared<Countdown>(this, call);
-  const auto wait_for = [&](StreamState* stream) {
+  const auto countdown =
+      std::make_shared<Countdown>([this, call](CUresult end) { (void)ReplyStatus(call, static_cast<int32_t>(end)); });
+  const auto wait_for = [&](StreamState& stream) {
     // To ask a stream that captures would end that, and so may asking the legacy stream beside it.
-    if (Captures(*stream) || (stream == at.stream && captures())) return;
-    CUresult result = driver_.cuStreamQuery(stream->native());
+    if (Captures(stream) || (&stream == at.stream && captures())) return;
+    CUresult result = driver_.cuStreamQuery(stream.native());
     if (result == CUDA_ERROR_NOT_READY || (result == CUDA_SUCCESS && !waits_->nothing_lands())) {
-      result = waits_->Tell(&stream->lane, stream->native(), at.context->events, [countdown](CUresult end) {
+      result = TellEnd(*at.context, stream, [countdown](CUresult end) {
         if (end != CUDA_SUCCESS) countdown->status.store(end);
       });
     }
@@ -125,9 +165,9 @@ int32_t CudaBackend::SynchronizeContext(const cuda::Call& call, const cuda::Sync
       Note(message.context, result);
     }
   };
-  wait_for(at.stream);
-  ForEachStream(message.context, [&](StreamState& stream) { wait_for(&stream); });
-  if (countdown.use_count() == 1 && countdown->status.load() == 0) {
+  wait_for(*at.stream);
+  ForEachStream(message.context, wait_for);
+  if (countdown.use_count() == 1 && countdown->status.load() == CUDA_SUCCESS) {
     // Nothing is under way: this does not wait, and hands out what kernels printed.
     if (!captures()) countdown->status.store(driver_.cuCtxSynchronize());
     if (services_.drain_kernel_output) services_.drain_kernel_output();
@@ -166,7 +206,7 @@ int32_t CudaBackend::WatchStream(const cuda::Call& call, const cuda::WatchStream
   cuda::Completed notice;
   notice.object = object;
   notice.ticket = message.ticket;
-  const CUresult behind = TellEnd(at, [this, notice](CUresult end) mutable {
+  const CUresult behind = TellAll(at, [this, notice](CUresult end) mutable {
     notice.status = end;
     Notify(notice);
   });
