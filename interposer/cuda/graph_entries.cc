@@ -54,8 +54,11 @@ void TakeFunctions(CUgraphExec_st* exec, const wire::ListView<cuda::HostNodeMemo
       if (each->after == 0) exec->fetched.insert(copy.get());
     }
   }
-  exec->has_functions = !memories.empty();
-  for (const auto& [callback, memory] : memories) HostFunctions::Get().SetMemory(callback, memory);
+  exec->functions.clear();
+  for (const auto& [callback, memory] : memories) {
+    exec->functions[callback] = memory;
+    HostFunctions::Get().SetMemory(callback, memory);
+  }
 }
 
 CUresult Instantiate(CUgraphExec* result, CUgraph graph, unsigned long long flags,
@@ -188,7 +191,7 @@ CUresult CUDAAPI cuGraphLaunch(CUgraphExec exec, CUstream handle) {
   {
     std::lock_guard lock(exec->mutex);
     copies = exec->host_copies;
-    has_functions = exec->has_functions;
+    has_functions = !exec->functions.empty();
     // Else what the stand-ins bring is the same whenever it is taken.
     const bool changes_host =
         has_functions || std::any_of(copies.begin(), copies.end(), [](const auto& copy) { return copy->to_host; });

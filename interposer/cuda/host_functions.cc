@@ -58,12 +58,6 @@ void HostFunctions::SetMemory(uint64_t callback, std::shared_ptr<const FunctionM
   if (const auto found = entries_.find(callback); found != entries_.end()) found->second->memory = std::move(memory);
 }
 
-std::shared_ptr<const FunctionMemory> HostFunctions::MemoryOf(uint64_t callback) {
-  std::lock_guard lock(mutex_);
-  const auto found = entries_.find(callback);
-  return found == entries_.end() ? nullptr : found->second->memory;
-}
-
 void HostFunctions::Run(const cuda::RunHostFunction& notice) {
   std::shared_ptr<Entry> entry;
   std::shared_ptr<const FunctionMemory> memory;

@@ -39,7 +39,6 @@ class HostFunctions {
   void Forget(uint64_t callback);
   /// Of a graph's node: what is fetched before and filled behind each run from now on.
   void SetMemory(uint64_t callback, std::shared_ptr<const FunctionMemory> memory);
-  std::shared_ptr<const FunctionMemory> MemoryOf(uint64_t callback);
   /// Some function that runs once has not: its stream stands still, perhaps for long.
   bool pending() const { return pending_.load(std::memory_order_relaxed) != 0; }
 

@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "interposer/cuda/entry.h"
+#include "interposer/cuda/host_functions.h"
 
 namespace hawser::cu {
 namespace {
@@ -29,10 +30,12 @@ void Remember(CUgraphNode node, const NodeMessage& message) {
   node->kernel.extra = nullptr;
 }
 
-/// In its place: of two that bring something to the same memory the later one's comes last. Null: none.
-void ReplaceCopy(HostCopies* copies, const std::shared_ptr<HostCopy>& old,
-                 const std::shared_ptr<HostCopy>& replacement) {
-  const auto at = old != nullptr ? std::find(copies->begin(), copies->end(), old) : copies->end();
+/// In its place: of two that bring something to the same memory the later one's comes last. Null: none. Returns what
+/// was there.
+std::shared_ptr<HostCopy> ReplaceCopy(HostCopies* copies, wire::Id old, const std::shared_ptr<HostCopy>& replacement) {
+  const auto at =
+      std::find_if(copies->begin(), copies->end(), [old](const auto& each) { return old && each->staging == old; });
+  std::shared_ptr<HostCopy> was = at != copies->end() ? *at : nullptr;
   if (at == copies->end()) {
     if (replacement != nullptr) copies->push_back(replacement);
   } else if (replacement != nullptr) {
@@ -40,13 +43,41 @@ void ReplaceCopy(HostCopies* copies, const std::shared_ptr<HostCopy>& old,
   } else {
     copies->erase(at);
   }
+  return was;
+}
+
+/// The executable graph's copy is another one now, also around its functions.
+void ReplaceCopyOf(CUgraphExec exec, wire::Id old, const std::shared_ptr<HostCopy>& replacement) {
+  std::lock_guard lock(exec->mutex);
+  const std::shared_ptr<HostCopy> was = ReplaceCopy(&exec->host_copies, old, replacement);
+  if (was == nullptr) return;
+  if (exec->fetched.erase(was.get()) != 0 && replacement != nullptr) exec->fetched.insert(replacement.get());
+  for (auto& [callback, memory] : exec->functions) {
+    // Somebody may be running it.
+    auto changed = std::make_shared<FunctionMemory>(*memory);
+    for (HostCopies* copies : {&changed->fetch, &changed->fill}) {
+      if (std::find(copies->begin(), copies->end(), was) != copies->end()) ReplaceCopy(copies, old, replacement);
+    }
+    memory = std::move(changed);
+    HostFunctions::Get().SetMemory(callback, memory);
+  }
+}
+
+/// The executable graph's host node calls another function, which finds and leaves in memory what the one before did.
+void ReplaceFunctionOf(CUgraphExec exec, uint64_t old, uint64_t replacement) {
+  std::lock_guard lock(exec->mutex);
+  const auto at = exec->functions.find(old);
+  if (at == exec->functions.end()) return;
+  const std::shared_ptr<const FunctionMemory> memory = at->second;
+  exec->functions[replacement] = memory;
+  HostFunctions::Get().SetMemory(replacement, memory);
 }
 
 /// Takes the copy's stand-in over into the graph.
-void Adopt(CUgraphNode node, NodeMessage& message) {
+void Adopt(CUgraphNode node, NodeMessage& message, wire::Id old) {
   Remember(node, message);
   std::lock_guard lock(node->graph->mutex);
-  ReplaceCopy(&node->graph->host_copies, node->host_copy, message.host_copy);
+  (void)ReplaceCopy(&node->graph->host_copies, old, message.host_copy);
   node->host_copy = message.host_copy;
   if (message.parameters.callback != 0) node->callback = message.parameters.callback;
 }
@@ -86,7 +117,7 @@ CUresult AddNode(CUgraphNode* result, CUgraph graph, const CUgraphNode* dependen
     ForgetNode(node);
     return error;
   }
-  Adopt(node, from);
+  Adopt(node, from, {});
   *result = node;
   return CUDA_SUCCESS;
 }
@@ -100,12 +131,16 @@ CUresult SetNode(CUgraphNode node, CUgraphExec exec, NodeMessage& from) {
     message.exec = exec->id;
   }
   message.parameters = from.parameters;
-  if (const CUresult error = AskStatus(Client::Get().session(), message); error != CUDA_SUCCESS) return error;
+  Answer<cuda::SetNodeResult> answer;
+  if (const CUresult error = answer.Ask(Client::Get().session(), message); error != CUDA_SUCCESS) return error;
+  const bool function = from.parameters.callback != 0;
+  const wire::Id old_copy = function ? wire::Id() : wire::Id(answer->before);
   if (exec == nullptr) {
-    Adopt(node, from);
+    Adopt(node, from, old_copy);
+  } else if (function) {
+    ReplaceFunctionOf(exec, answer->before, from.parameters.callback);
   } else {
-    std::lock_guard lock(exec->mutex);
-    ReplaceCopy(&exec->host_copies, node->host_copy, from.host_copy);
+    ReplaceCopyOf(exec, old_copy, from.host_copy);
   }
   return CUDA_SUCCESS;
 }

@@ -60,7 +60,8 @@
 
 namespace hawser::server::cuda_backend {
 
-class JitOptions;  // jit.h
+class GraphHostMemory;  // graph_host_memory.h
+class JitOptions;       // jit.h
 
 /// After one of these nothing works any more in the context.
 bool BreaksContext(CUresult result);
@@ -601,6 +602,7 @@ class CudaBackend final : public cuda::Handler, public SessionBackend {
   /// The guest has released it. Its context is current.
   void EndStream(const std::shared_ptr<StreamState>& stream);
   /// What an answer says of the graph's host nodes (graph_host_memory.h), in `found`, to which it points.
+  GraphHostMemory HostMemoryOfGraphs();
   int32_t TellHostNodes(CUgraph graph, std::vector<cuda::HostNodeMemory>* found,
                         wire::ListView<cuda::HostNodeMemory>* functions);
 

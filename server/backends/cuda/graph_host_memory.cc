@@ -75,6 +75,35 @@ struct GraphHostMemory::Level {
   }
 };
 
+CUresult GraphHostMemory::ReadCopy(CUgraphNode node, Ids* reads, Ids* fills) const {
+  CUDA_MEMCPY3D copy{};
+  const CUresult error = driver_->cuGraphMemcpyNodeGetParams(node, &copy);
+  if (copy.srcMemoryType == CU_MEMORYTYPE_HOST) {
+    if (const wire::Id id = staging_at_(copy.srcHost)) reads->push_back(id);
+  }
+  if (copy.dstMemoryType == CU_MEMORYTYPE_HOST) {
+    if (const wire::Id id = staging_at_(copy.dstHost)) fills->push_back(id);
+  }
+  return error;
+}
+
+CUresult GraphHostMemory::ReadCallback(CUgraphNode node, uint64_t* callback) const {
+  CUDA_HOST_NODE_PARAMS host{};
+  const CUresult error = driver_->cuGraphHostNodeGetParams(node, &host);
+  if (error == CUDA_SUCCESS) *callback = callback_of_(host);
+  return error;
+}
+
+uint64_t GraphHostMemory::NameIn(CUgraphNode node) const {
+  CUgraphNodeType type{};
+  if (driver_->cuGraphNodeGetType(node, &type) != CUDA_SUCCESS) return 0;
+  uint64_t callback = 0;
+  if (type == CU_GRAPH_NODE_TYPE_HOST) return ReadCallback(node, &callback) == CUDA_SUCCESS ? callback : 0;
+  Ids ids;
+  if (type != CU_GRAPH_NODE_TYPE_MEMCPY || ReadCopy(node, &ids, &ids) != CUDA_SUCCESS || ids.empty()) return 0;
+  return ids.front().raw();
+}
+
 CUresult GraphHostMemory::Read(CUgraph graph, Level* level) const {
   size_t count = 0, edges = 0;
   if (const CUresult error = driver_->cuGraphGetNodes(graph, nullptr, &count); error != CUDA_SUCCESS) return error;
@@ -90,18 +119,9 @@ CUresult GraphHostMemory::Read(CUgraph graph, Level* level) const {
     numbers[natives[i]] = i;
     CUresult error = driver_->cuGraphNodeGetType(natives[i], &node.type);
     if (error == CUDA_SUCCESS && node.type == CU_GRAPH_NODE_TYPE_MEMCPY) {
-      CUDA_MEMCPY3D copy{};
-      error = driver_->cuGraphMemcpyNodeGetParams(natives[i], &copy);
-      if (copy.srcMemoryType == CU_MEMORYTYPE_HOST) {
-        if (const wire::Id id = staging_at_(copy.srcHost)) node.reads.push_back(id);
-      }
-      if (copy.dstMemoryType == CU_MEMORYTYPE_HOST) {
-        if (const wire::Id id = staging_at_(copy.dstHost)) node.fills.push_back(id);
-      }
+      error = ReadCopy(natives[i], &node.reads, &node.fills);
     } else if (error == CUDA_SUCCESS && node.type == CU_GRAPH_NODE_TYPE_HOST) {
-      CUDA_HOST_NODE_PARAMS host{};
-      error = driver_->cuGraphHostNodeGetParams(natives[i], &host);
-      if (error == CUDA_SUCCESS) node.callback = callback_of_(host);
+      error = ReadCallback(natives[i], &node.callback);
       node.calls = node.callback != 0;
     } else if (error == CUDA_SUCCESS && node.type == CU_GRAPH_NODE_TYPE_GRAPH) {
       Level inner;

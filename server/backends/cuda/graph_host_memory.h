@@ -26,9 +26,16 @@ class GraphHostMemory {
   /// What is to be told of each host node of the graph and of its child graphs. Bodies of conditional nodes are not
   /// looked into. The driver's error if it has one.
   CUresult Find(CUgraph graph, std::vector<cuda::HostNodeMemory>* found) const;
+  /// What the guest has given a node: of a copy its staging memory, of a host node its callback. 0: neither, or the
+  /// driver does not say.
+  uint64_t NameIn(CUgraphNode node) const;
 
  private:
   using Ids = std::vector<wire::Id>;
+  /// Of a copy node.
+  CUresult ReadCopy(CUgraphNode node, Ids* reads, Ids* fills) const;
+  /// Of a host node. 0: not the guest's.
+  CUresult ReadCallback(CUgraphNode node, uint64_t* callback) const;
   struct Level;
   CUresult Read(CUgraph graph, Level* level) const;
   CUresult Walk(CUgraph graph, const Ids& before, const Ids& after, std::vector<cuda::HostNodeMemory>* found) const;

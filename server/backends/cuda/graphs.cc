@@ -1,42 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
-// Graphs: nodes one by one, executable graphs. What a stream records is in captures.cc.
+// Graphs: nodes one by one, executable graphs. What a stream records is in captures.cc, what is changed afterwards in
+// graph_changes.cc.
 #include <algorithm>
 #include <cstring>
 #include <map>
 
 #include "server/backends/cuda/backend.h"
-#include "server/backends/cuda/graph_host_memory.h"
+#include "server/backends/cuda/graph_nodes.h"
 
 namespace hawser::server::cuda_backend {
 namespace {
 
-enum class NodeKind : uint32_t {
-  kKernel = 0,
-  kCopy = 1,
-  kMemset = 2,
-  kHost = 3,
-  kGraph = 4,
-  kEmpty = 5,
-  kWait = 6,
-  kRecord = 7,
-  kAllocation = 10,
-  kFree = 11,
-  kBatch = 12,
-};
-
 constexpr size_t kMaxNodes = 1u << 20;
-constexpr size_t kMaxHostNodeMemory = 65536;
 /// What a launch of a graph counts as in its stream (ahead.h).
 constexpr int32_t kCommandsOfGraph = 16;
 
 }  // namespace
-
-struct CudaBackend::KernelParameters {
-  CUDA_KERNEL_NODE_PARAMS native{};
-  size_t size = 0;
-  void* extra[5] = {};
-  std::vector<void*> pointers;  ///< To each of them.
-};
 
 // --- lookups
 
@@ -170,34 +149,6 @@ int32_t CudaBackend::FillMemset(const cuda::NodeParameters& from, CUDA_MEMSET_NO
 CudaBackend::HostCall* CudaBackend::NewHostCall(uint64_t callback) {
   host_calls_.push_back(std::make_unique<HostCall>(HostCall{this, current_, callback}));
   return host_calls_.back().get();
-}
-
-int32_t CudaBackend::TellHostNodes(CUgraph graph, std::vector<cuda::HostNodeMemory>* found,
-                                   wire::ListView<cuda::HostNodeMemory>* functions) {
-  if (host_calls_.empty()) return 0;
-  std::map<const std::byte*, std::pair<uint64_t, wire::Id>> stagings;
-  objects_->Table<Staging>().ForEach([&](wire::Id id, Staging& staging) {
-    if (staging.error == 0) stagings[staging.block.data()] = {staging.size, id};
-  });
-  const GraphHostMemory memory(
-      &driver_,
-      [&](const void* address) {
-        const auto* const at = static_cast<const std::byte*>(address);
-        const auto after = stagings.upper_bound(at);
-        if (after == stagings.begin()) return wire::Id();
-        const auto& [begin, staging] = *std::prev(after);
-        return static_cast<uint64_t>(at - begin) < staging.first ? staging.second : wire::Id();
-      },
-      [](const CUDA_HOST_NODE_PARAMS& node) {
-        return node.fn == RunHostCall ? static_cast<const HostCall*>(node.userData)->callback : 0;
-      });
-  const CUresult result = memory.Find(graph, found);
-  if (result != CUDA_SUCCESS) return result;
-  if (found->size() > kMaxHostNodeMemory) {
-    return Explain(CUDA_ERROR_OUT_OF_MEMORY, "the graph's host functions have too many copies before and behind them");
-  }
-  *functions = wire::ListView<cuda::HostNodeMemory>(std::span<const cuda::HostNodeMemory>(*found));
-  return 0;
 }
 
 int32_t CudaBackend::AddNativeNode(const cuda::NodeParameters& from, CUgraph graph,
@@ -340,88 +291,6 @@ int32_t CudaBackend::AddAllocationNode(const cuda::Call& call, const cuda::AddAl
   reason_.clear();
   Reply(call, reply);
   return 0;
-}
-
-int32_t CudaBackend::SetNode(const cuda::Call& call, const cuda::SetNode& message) {
-  int32_t status = 0;
-  const auto answer = [&](int32_t result) {
-    reason_.clear();
-    return ReplyStatus(call, result);
-  };
-  const Node* node = Use<Node>(message.node, &status);
-  if (node == nullptr) return answer(status);
-  CUgraphExec exec = nullptr;
-  if (message.exec) {
-    const GraphExec* object = Use<GraphExec>(message.exec, &status);
-    if (object == nullptr) return answer(status);
-    exec = object->owned.get();
-  }
-  const cuda::NodeParameters& from = message.parameters;
-  if (from.context && Enter(from.context, &status) == nullptr) return answer(status);
-  CUcontext context = nullptr;
-  const auto call_one = [&](auto in_exec, auto in_graph) {
-    return exec != nullptr ? (in_exec == nullptr ? kNotSupported : -1) : (in_graph == nullptr ? kNotSupported : -1);
-  };
-  switch (static_cast<NodeKind>(from.kind)) {
-    case NodeKind::kKernel: {
-      KernelParameters kernel;
-      if (call_one(driver_.cuGraphExecKernelNodeSetParams, driver_.cuGraphKernelNodeSetParams) != -1) break;
-      if (status = FillKernel(from, &kernel); status != 0) return answer(status);
-      return answer(exec != nullptr ? driver_.cuGraphExecKernelNodeSetParams(exec, node->native, &kernel.native)
-                                    : driver_.cuGraphKernelNodeSetParams(node->native, &kernel.native));
-    }
-    case NodeKind::kCopy: {
-      CUDA_MEMCPY3D copy{};
-      if (call_one(driver_.cuGraphExecMemcpyNodeSetParams, driver_.cuGraphMemcpyNodeSetParams) != -1) break;
-      if (status = FillCopy(from, &copy, &context); status != 0) return answer(status);
-      return answer(exec != nullptr ? driver_.cuGraphExecMemcpyNodeSetParams(exec, node->native, &copy, context)
-                                    : driver_.cuGraphMemcpyNodeSetParams(node->native, &copy));
-    }
-    case NodeKind::kMemset: {
-      CUDA_MEMSET_NODE_PARAMS memset{};
-      if (call_one(driver_.cuGraphExecMemsetNodeSetParams, driver_.cuGraphMemsetNodeSetParams) != -1) break;
-      if (status = FillMemset(from, &memset, &context); status != 0) return answer(status);
-      return answer(exec != nullptr ? driver_.cuGraphExecMemsetNodeSetParams(exec, node->native, &memset, context)
-                                    : driver_.cuGraphMemsetNodeSetParams(node->native, &memset));
-    }
-    case NodeKind::kHost: {
-      CUDA_HOST_NODE_PARAMS host{};
-      if (call_one(driver_.cuGraphExecHostNodeSetParams, driver_.cuGraphHostNodeSetParams) != -1) break;
-      host.fn = RunHostCall;
-      host.userData = NewHostCall(from.callback);
-      return answer(exec != nullptr ? driver_.cuGraphExecHostNodeSetParams(exec, node->native, &host)
-                                    : driver_.cuGraphHostNodeSetParams(node->native, &host));
-    }
-    case NodeKind::kGraph: {
-      const Graph* child = Use<Graph>(from.graph, &status);
-      if (child == nullptr) return answer(status);
-      if (exec == nullptr || driver_.cuGraphExecChildGraphNodeSetParams == nullptr) break;
-      return answer(driver_.cuGraphExecChildGraphNodeSetParams(exec, node->native, child->native));
-    }
-    case NodeKind::kWait:
-    case NodeKind::kRecord: {
-      const Event* event = Use<Event>(from.event, &status);
-      if (event == nullptr) return answer(status);
-      const bool wait = static_cast<NodeKind>(from.kind) == NodeKind::kWait;
-      if (exec != nullptr) {
-        const auto set = wait ? driver_.cuGraphExecEventWaitNodeSetEvent : driver_.cuGraphExecEventRecordNodeSetEvent;
-        return answer(set == nullptr ? kNotSupported : set(exec, node->native, event->native()));
-      }
-      const auto set = wait ? driver_.cuGraphEventWaitNodeSetEvent : driver_.cuGraphEventRecordNodeSetEvent;
-      return answer(set == nullptr ? kNotSupported : set(node->native, event->native()));
-    }
-    case NodeKind::kBatch: {
-      std::vector<CUstreamBatchMemOpParams> operations;
-      CUDA_BATCH_MEM_OP_NODE_PARAMS batch{};
-      if (call_one(driver_.cuGraphExecBatchMemOpNodeSetParams, driver_.cuGraphBatchMemOpNodeSetParams) != -1) break;
-      if (status = FillBatch(from, &operations, &batch); status != 0) return answer(status);
-      return answer(exec != nullptr ? driver_.cuGraphExecBatchMemOpNodeSetParams(exec, node->native, &batch)
-                                    : driver_.cuGraphBatchMemOpNodeSetParams(node->native, &batch));
-    }
-    default:
-      return answer(CUDA_ERROR_INVALID_VALUE);
-  }
-  return answer(kNotSupported);
 }
 
 int32_t CudaBackend::EnableNode(const cuda::Call& call, const cuda::EnableNode& message) {
@@ -643,26 +512,6 @@ int32_t CudaBackend::InstantiateGraph(const cuda::Call& call, const cuda::Instan
       reply.status = TellHostNodes(graph->native, &host_nodes, &reply.functions);
       if (reply.status == 0) reply.status = Keep(message.exec, std::move(exec));
     }
-  }
-  reason_.clear();
-  Reply(call, reply);
-  return 0;
-}
-
-int32_t CudaBackend::UpdateGraph(const cuda::Call& call, const cuda::UpdateGraph& message) {
-  cuda::UpdateResult reply;
-  std::vector<cuda::HostNodeMemory> host_nodes;
-  const GraphExec* exec = Use<GraphExec>(message.exec, &reply.status);
-  const Graph* graph = exec != nullptr ? Use<Graph>(message.graph, &reply.status) : nullptr;
-  if (graph != nullptr) reply.status = graph->lacks;
-  if (reply.status == 0 && driver_.cuGraphExecUpdate == nullptr) reply.status = kNotSupported;
-  if (reply.status == 0) {
-    CUgraphExecUpdateResultInfo info{};
-    reply.status = driver_.cuGraphExecUpdate(exec->owned.get(), graph->native, &info);
-    reply.result = info.result;
-    const auto named = graph->names.find(info.errorNode);
-    if (info.errorNode != nullptr && named != graph->names.end()) reply.node = named->second;
-    if (reply.status == 0) reply.status = TellHostNodes(graph->native, &host_nodes, &reply.functions);
   }
   reason_.clear();
   Reply(call, reply);

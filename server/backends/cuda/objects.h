@@ -211,6 +211,8 @@ struct Graph {
 struct GraphExec {
   int32_t error = 0;
   OwnedGraphExec owned;
+  /// Of nodes (by their names) that were changed in it alone: SetNodeResult::before of the next change.
+  std::unordered_map<uint64_t, uint64_t> names;
   std::shared_ptr<KernelFacts> facts;
 };
 struct Node {

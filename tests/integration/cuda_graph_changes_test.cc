@@ -1,0 +1,200 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copies and functions of graphs that are changed afterwards, again and again: in the graph, in an executable graph
+// alone, whoever made the node.
+#include <cuda.h>
+
+#include <algorithm>
+#include <cstdint>
+#include <vector>
+
+#include "tests/integration/cuda_fixture.h"
+
+namespace hawser {
+namespace {
+
+class CudaGraphChanges : public CudaTest {
+ protected:
+  static constexpr uint32_t kCount = 1024;
+  static constexpr size_t kBytes = kCount * sizeof(uint32_t);
+  using Words = std::vector<uint32_t>;
+
+  void SetUp() override {
+    CudaTest::SetUp();
+    HAWSER_CU(cuStreamCreate(&stream_, CU_STREAM_NON_BLOCKING));
+    HAWSER_CU(cuMemAlloc(&from_, kBytes));
+    HAWSER_CU(cuMemAlloc(&to_, kBytes));
+    HAWSER_CU(cuMemsetD32Async(from_, 7, kCount, stream_));
+    HAWSER_CU(cuStreamSynchronize(stream_));
+    HAWSER_CU(cuGraphCreate(&graph_, 0));
+  }
+  void TearDown() override {
+    if (executable_ != nullptr) HAWSER_CU(cuGraphExecDestroy(executable_));
+    HAWSER_CU(cuGraphDestroy(graph_));
+    CudaTest::TearDown();
+  }
+  CUDA_MEMCPY3D ToHost(Words& words, uint32_t count = kCount) const {
+    CUDA_MEMCPY3D copy{};
+    copy.srcMemoryType = CU_MEMORYTYPE_DEVICE;
+    copy.srcDevice = from_;
+    copy.dstMemoryType = CU_MEMORYTYPE_HOST;
+    copy.dstHost = words.data();
+    copy.WidthInBytes = count * sizeof(uint32_t);
+    copy.Height = copy.Depth = 1;
+    return copy;
+  }
+  CUDA_MEMCPY3D ToDevice(const Words& words) const {
+    CUDA_MEMCPY3D copy{};
+    copy.srcMemoryType = CU_MEMORYTYPE_HOST;
+    copy.srcHost = words.data();
+    copy.dstMemoryType = CU_MEMORYTYPE_DEVICE;
+    copy.dstDevice = to_;
+    copy.WidthInBytes = kBytes;
+    copy.Height = copy.Depth = 1;
+    return copy;
+  }
+  CUgraphNode Add(const CUDA_MEMCPY3D& copy, CUgraphNode behind = nullptr) {
+    CUgraphNode node = nullptr;
+    EXPECT_EQ(cuGraphAddMemcpyNode(&node, graph_, &behind, behind != nullptr ? 1 : 0, &copy, context_), CUDA_SUCCESS);
+    return node;
+  }
+  CUgraphNode Add(CUhostFn function, Words& words, CUgraphNode behind) {
+    CUgraphNode node = nullptr;
+    const CUDA_HOST_NODE_PARAMS call{function, &words};
+    EXPECT_EQ(cuGraphAddHostNode(&node, graph_, &behind, 1, &call), CUDA_SUCCESS);
+    return node;
+  }
+  void Instantiate() { HAWSER_CU(cuGraphInstantiate(&executable_, graph_, 0)); }
+  void Change(CUgraphNode node, const CUDA_MEMCPY3D& copy) {
+    HAWSER_CU(cuGraphExecMemcpyNodeSetParams(executable_, node, &copy, context_));
+  }
+  void Launch() {
+    HAWSER_CU(cuGraphLaunch(executable_, stream_));
+    HAWSER_CU(cuStreamSynchronize(stream_));
+  }
+  Words OnDevice() {
+    Words found(kCount);
+    EXPECT_EQ(cuMemcpyDtoHAsync(found.data(), to_, kBytes, stream_), CUDA_SUCCESS);
+    EXPECT_EQ(cuStreamSynchronize(stream_), CUDA_SUCCESS);
+    return found;
+  }
+  static void AddTen(void* data) {
+    for (uint32_t& word : *static_cast<Words*>(data)) word += 10;
+  }
+  static void AddHundred(void* data) {
+    for (uint32_t& word : *static_cast<Words*>(data)) word += 100;
+  }
+
+  CUstream stream_ = nullptr;
+  CUgraph graph_ = nullptr;
+  CUgraphExec executable_ = nullptr;
+  CUdeviceptr from_ = 0, to_ = 0;
+  const Words ones_ = Words(kCount, 1), sevens_ = Words(kCount, 7);
+};
+
+TEST_F(CudaGraphChanges, MemoryThatACopyNoLongerWritesIsTheProgramsAgain) {
+  Words first = ones_, second = ones_, third = ones_;
+  const CUgraphNode node = Add(ToHost(first));
+  Instantiate();
+  Launch();
+  EXPECT_EQ(first, sevens_);
+  Change(node, ToHost(second));
+  Launch();
+  EXPECT_EQ(second, sevens_);
+  first = second = ones_;
+  Change(node, ToHost(third));
+  Launch();
+  EXPECT_EQ(first, ones_);
+  EXPECT_EQ(second, ones_);
+  EXPECT_EQ(third, sevens_);
+}
+
+TEST_F(CudaGraphChanges, OfCopiesThatWereCaptured) {
+  Words first = ones_, second = ones_, third = ones_;
+  HAWSER_CU(cuGraphDestroy(graph_));
+  HAWSER_CU(cuStreamBeginCapture(stream_, CU_STREAM_CAPTURE_MODE_THREAD_LOCAL));
+  HAWSER_CU(cuMemcpyDtoHAsync(first.data(), from_, kBytes, stream_));
+  HAWSER_CU(cuStreamEndCapture(stream_, &graph_));
+  CUgraphNode node = nullptr;
+  size_t count = 1;
+  HAWSER_CU(cuGraphGetNodes(graph_, &node, &count));
+  ASSERT_EQ(count, 1u);
+  Instantiate();
+  Change(node, ToHost(second));
+  Launch();
+  EXPECT_EQ(first, ones_);
+  EXPECT_EQ(second, sevens_);
+  // And of the graph itself, for those that are instantiated from now on.
+  const CUDA_MEMCPY3D copy = ToHost(third);
+  HAWSER_CU(cuGraphMemcpyNodeSetParams(node, &copy));
+  HAWSER_CU(cuGraphExecDestroy(executable_));
+  Instantiate();
+  second = ones_;
+  Launch();
+  EXPECT_EQ(first, ones_);
+  EXPECT_EQ(second, ones_);
+  EXPECT_EQ(third, sevens_);
+}
+
+TEST_F(CudaGraphChanges, TheLaterOfTwoCopiesIntoTheSameMemoryStaysTheLater) {
+  Words words = ones_, other = ones_;
+  CUdeviceptr nines = 0;
+  HAWSER_CU(cuMemAlloc(&nines, kBytes));
+  HAWSER_CU(cuMemsetD32Async(nines, 9, kCount, stream_));
+  const CUgraphNode first = Add(ToHost(words));
+  CUDA_MEMCPY3D later = ToHost(words, kCount / 2);
+  later.srcDevice = nines;
+  Add(later, first);
+  Instantiate();
+  Words expected = sevens_;
+  std::fill_n(expected.begin(), kCount / 2, 9u);
+  for (int round = 0; round < 3; ++round) {
+    Change(first, round == 1 ? ToHost(other) : ToHost(words));
+    words = ones_;
+    Launch();
+    if (round == 1) {
+      std::fill_n(words.begin() + kCount / 2, kCount / 2, 7u);
+      EXPECT_EQ(other, sevens_);
+    }
+    EXPECT_EQ(words, expected);
+  }
+  HAWSER_CU(cuMemFree(nines));
+}
+
+TEST_F(CudaGraphChanges, ANewFunctionStandsBetweenTheCopiesToo) {
+  Words words = ones_;
+  const CUgraphNode brought = Add(ToHost(words));
+  const CUgraphNode call = Add(AddTen, words, brought);
+  Add(ToDevice(words), call);
+  Instantiate();
+  Launch();
+  EXPECT_EQ(OnDevice(), Words(kCount, 17));
+  const CUDA_HOST_NODE_PARAMS other{AddHundred, &words};
+  for (int round = 0; round < 2; ++round) {
+    HAWSER_CU(cuGraphExecHostNodeSetParams(executable_, call, &other));
+    Launch();
+    EXPECT_EQ(OnDevice(), Words(kCount, 107));
+    EXPECT_EQ(words, Words(kCount, 107));
+  }
+}
+
+TEST_F(CudaGraphChanges, AFunctionFindsWhatAChangedCopyBrings) {
+  Words words = ones_, other = ones_;
+  const CUgraphNode brought = Add(ToHost(words));
+  const CUgraphNode call = Add(AddTen, other, brought);
+  const CUgraphNode taken = Add(ToDevice(words), call);
+  Instantiate();
+  Launch();
+  EXPECT_EQ(OnDevice(), sevens_);
+  for (int round = 0; round < 2; ++round) {
+    Change(brought, ToHost(other));
+    Change(taken, ToDevice(other));
+    other = words = ones_;
+    Launch();
+    EXPECT_EQ(OnDevice(), Words(kCount, 17));
+    EXPECT_EQ(other, Words(kCount, 17));
+    EXPECT_EQ(words, ones_);
+  }
+}
+
+}  // namespace
+}  // namespace hawser
