@@ -33,6 +33,7 @@ void CudaProgram::MakeGraph() {
   if (Chance(30)) {
     Stream& stream = AnyStream();
     Begin(stream);
+    graph.launched = stream.clock;
     Do(
         "upload", [&] { return cuGraphUpload(graph.executable, stream.handle); }, stream.owner);
   }

@@ -94,7 +94,7 @@ CUresult CudaBackend::TellAll(const Place& at, std::function<void(CUresult)> don
     // To ask a stream that captures would end that.
     if (stream.nonblocking || Captures(stream)) return;
     CUresult result = QueryEnd(stream);
-    if (result == CUDA_SUCCESS && waits_->nothing_lands()) return;
+    if (result == CUDA_SUCCESS && waits_->AllHandedOver(current_)) return;
     if (result == CUDA_SUCCESS || result == CUDA_ERROR_NOT_READY) result = TellEnd(*at.context, stream, told);
     told(result);
   };
@@ -105,7 +105,7 @@ CUresult CudaBackend::TellAll(const Place& at, std::function<void(CUresult)> don
 
 CUresult CudaBackend::SynchronizeBehind(const Place& at, std::function<void(CUresult)> done) {
   CUresult result = QueryEnd(*at.stream);
-  if (result == CUDA_SUCCESS && waits_->nothing_lands()) {
+  if (result == CUDA_SUCCESS && waits_->AllHandedOver(current_)) {
     // Everything is over, so this does not wait; some drivers hand out what kernels printed only here.
     const auto& end = at.stream->given ? nullptr : at.stream->end;
     result = end ? driver_.cuEventSynchronize(end->native()) : driver_.cuStreamSynchronize(at.native());
@@ -155,7 +155,7 @@ int32_t CudaBackend::SynchronizeContext(const cuda::Call& call, const cuda::Sync
     // To ask a stream that captures would end that, and so may asking the legacy stream beside it.
     if (Captures(stream) || (&stream == at.stream && captures())) return;
     CUresult result = driver_.cuStreamQuery(stream.native());
-    if (result == CUDA_ERROR_NOT_READY || (result == CUDA_SUCCESS && !waits_->nothing_lands())) {
+    if (result == CUDA_ERROR_NOT_READY || (result == CUDA_SUCCESS && !waits_->AllHandedOver(current_))) {
       result = TellEnd(*at.context, stream, [countdown](CUresult end) {
         if (end != CUDA_SUCCESS) countdown->status.store(end);
       });
@@ -193,7 +193,7 @@ int32_t CudaBackend::WatchStream(const cuda::Call& call, const cuda::WatchStream
   const Place at = At(message.context, message.stream, Gives::kNothing);
   if (!at.ok()) return answer(at.status);
   const CUresult result = QueryEnd(*at.stream);
-  if (result == CUDA_SUCCESS && waits_->nothing_lands()) {
+  if (result == CUDA_SUCCESS && waits_->AllHandedOver(current_)) {
     at.stream->lane.Newest().NoteOver();
     if (services_.drain_kernel_output) services_.drain_kernel_output();
     return answer(0);
@@ -285,7 +285,7 @@ int32_t CudaBackend::SynchronizeEvent(const cuda::Call& call, const cuda::Synchr
   const Event* event = Use<Event>(message.event, &status);
   if (event == nullptr || Enter(event->context, &status) == nullptr) return ReplyStatus(call, status);
   CUresult result = driver_.cuEventQuery(event->native());
-  if (result == CUDA_SUCCESS && waits_->nothing_lands()) {
+  if (result == CUDA_SUCCESS && waits_->AllHandedOver(current_)) {
     result = driver_.cuEventSynchronize(event->native());
     event->state->behind.NoteOver();
     if (services_.drain_kernel_output) services_.drain_kernel_output();
@@ -310,7 +310,7 @@ int32_t CudaBackend::WatchEvent(const cuda::Call& call, const cuda::WatchEvent& 
   const Event* event = Use<Event>(message.event, &status);
   if (event == nullptr || Enter(event->context, &status) == nullptr) return answer(status);
   const CUresult result = driver_.cuEventQuery(event->native());
-  if (result == CUDA_SUCCESS && waits_->nothing_lands()) {
+  if (result == CUDA_SUCCESS && waits_->AllHandedOver(current_)) {
     event->state->behind.NoteOver();
     if (services_.drain_kernel_output) services_.drain_kernel_output();
     return answer(0);

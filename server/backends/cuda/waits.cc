@@ -262,6 +262,17 @@ void Waits::AwaitLandings(uint64_t before) {
   });
 }
 
+bool Waits::NoneIsComplete(CUcontext current) {
+  CUcontext now = current;
+  const std::lock_guard<std::mutex> lock(board_mutex_);
+  const bool none = std::none_of(board_.begin(), board_.end(), [&](const Landing& landing) {
+    if (std::exchange(now, landing.context) != landing.context) (void)driver_->cuCtxSetCurrent(landing.context);
+    return driver_->cuEventQuery(landing.event) != CUDA_ERROR_NOT_READY;
+  });
+  if (now != current) (void)driver_->cuCtxSetCurrent(current);
+  return none;
+}
+
 void Waits::Finish(Job& job, CUresult result) {
   if (result == CUDA_SUCCESS) job.behind.NoteOver();
   if (!job.lands) AwaitLandings(job.ticket);

@@ -124,12 +124,16 @@ class Waits {
   /// Runs `function` on a lane, after the data that landed before.
   void Post(std::function<void()> function);
 
-  /// True when no data is still to be handed over: then a completion may be announced at once.
-  bool nothing_lands() const { return landing_.load(std::memory_order_acquire) == 0; }
+  /// True when no data is still to be handed over of what is complete: then a completion that was seen before this call
+  /// may be announced at once. `current`: the calling thread's context, which it stays.
+  bool AllHandedOver(CUcontext current) { return nothing_lands() || NoneIsComplete(current); }
   /// Waits until no job of this context is left. The device must come to an end by itself.
   void Drain(CUcontext context);
 
  private:
+  bool nothing_lands() const { return landing_.load(std::memory_order_acquire) == 0; }
+  bool NoneIsComplete(CUcontext current);
+
   struct Job {
     CUcontext context = nullptr;
     CUevent event = nullptr;            ///< Null: nothing to wait for.
