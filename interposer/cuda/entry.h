@@ -79,13 +79,14 @@ class StreamCommand {
     if (!own_) Mirrors::Get().AfterCommand(stream_);
     return error;
   }
-
- private:
+  /// Before a message is sent that these functions do not send.
   void NoteCommand() {
     if (stream_->blocking() && !context_->legacy->landings.empty()) [[unlikely]]
       FollowLegacy();
     stream_->submitted.fetch_add(1, std::memory_order_relaxed);
   }
+
+ private:
   /// What the legacy stream reads comes before the stream's next command.
   void FollowLegacy();
   /// Waits, as with a device whose queue is full, until the server takes more of what this stream is given.

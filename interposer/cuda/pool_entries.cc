@@ -72,7 +72,7 @@ CUresult Allocate(CUdeviceptr* result, size_t size, CUmemPoolHandle_st* pool, CU
   if (pool != nullptr) message.pool = pool->id;
   message.size = size;
   Answer<cuda::Address> answer;
-  command.stream()->submitted.fetch_add(1, std::memory_order_relaxed);
+  command.NoteCommand();
   if (const CUresult error = answer.Ask(command.session(), message); error != CUDA_SUCCESS) return error;
   PointerRange range;
   range.begin = answer->address;

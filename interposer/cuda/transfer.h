@@ -6,6 +6,7 @@
 #ifndef HAWSER_INTERPOSER_CUDA_TRANSFER_H_
 #define HAWSER_INTERPOSER_CUDA_TRANSFER_H_
 
+#include <algorithm>
 #include <atomic>
 #include <memory>
 #include <utility>
@@ -76,12 +77,14 @@ CUresult SendRead(StreamCommand& command, Message& message, const HostRegion& re
   if (wait) {
     if (const CUresult error = AwaitLandings(std::exchange(earlier, {})); error != CUDA_SUCCESS) return error;
   } else {
-    landing = std::make_shared<Landing>(region, bulk);
+    // One that is set aside for an earlier one lands where that does.
+    const auto on_bulk = [](const auto& each) { return each->bulk; };
+    landing = std::make_shared<Landing>(region, bulk && std::all_of(earlier.begin(), earlier.end(), on_bulk));
     command.stream()->landings.Add(landing);
   }
   auto* read = new RemoteRead(session, region, landing, command.context(), std::move(earlier));
   command.Address(message);
-  command.stream()->submitted.fetch_add(1, std::memory_order_relaxed);
+  command.NoteCommand();
   int32_t sent;
   if (bulk) {
     message.transfer = session->NewTransfer();

@@ -195,5 +195,26 @@ TEST_F(CudaTest, ALargeReadComesBackBehindASmallOneThatNobodyWaitsFor) {
   HAWSER_CU(cuMemFree(memory));
 }
 
+TEST_F(CudaTest, AReadBehindALargeOneThatIsBehindASmallOneComesBack) {
+  // Over sockets the small one travels in a reply, the large one does not, and all go into the same memory.
+  constexpr size_t kSmall = 100, kLarge = 1 << 20, kMiddle = kLarge / 2;
+  CUdeviceptr memory = 0;
+  HAWSER_CU(cuMemAlloc(&memory, kLarge));
+  CUstream stream = nullptr;  // The legacy stream waits for it.
+  HAWSER_CU(cuStreamCreate(&stream, CU_STREAM_DEFAULT));
+  unsigned char* pinned = nullptr;
+  HAWSER_CU(cuMemAllocHost(reinterpret_cast<void**>(&pinned), kLarge));
+  for (unsigned char round = 1; round <= 20; ++round) {
+    HAWSER_CU(cuMemsetD8Async(memory, round, kLarge, stream));
+    HAWSER_CU(cuMemcpyDtoHAsync(pinned, memory, kSmall, stream));
+    HAWSER_CU(cuMemcpyDtoHAsync(pinned, memory, kLarge, stream));
+    HAWSER_CU(cuMemcpyDtoH(pinned + kMiddle, memory, kSmall));
+    ASSERT_EQ(std::count(pinned, pinned + kLarge, round), static_cast<ptrdiff_t>(kLarge));
+  }
+  HAWSER_CU(cuMemFreeHost(pinned));
+  HAWSER_CU(cuStreamDestroy(stream));
+  HAWSER_CU(cuMemFree(memory));
+}
+
 }  // namespace
 }  // namespace hawser
