@@ -32,9 +32,18 @@ CUresult CurrentContext(CUctx_st** context, bool earlier) {
   return earlier ? TakePending(current) : CUDA_SUCCESS;
 }
 
-void StreamCommand::FollowLegacy() {
+void StreamCommand::FollowOthers() {
   CUstream_st* const legacy = context_->legacy;
-  if (stream_ != legacy) stream_->landings.Add(legacy->landings.Open());
+  if (stream_ != legacy) {
+    stream_->followed.store(legacy->landings.version(), std::memory_order_relaxed);
+    return stream_->Follow(legacy->landings.Open());
+  }
+  std::lock_guard lock(context_->mutex);
+  context_->blocking_land.store(false, std::memory_order_relaxed);
+  for (CUstream_st* other : context_->streams) {
+    // Until they have landed: a stream that is given something meanwhile has some of its own.
+    if (other->blocking() && !other->landings.empty()) legacy->Follow(other->landings.Open());
+  }
 }
 
 void StreamCommand::AwaitRoom() const {

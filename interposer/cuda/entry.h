@@ -81,14 +81,19 @@ class StreamCommand {
   }
   /// Before a message is sent that these functions do not send.
   void NoteCommand() {
-    if (stream_->blocking() && !context_->legacy->landings.empty()) [[unlikely]]
-      FollowLegacy();
+    if (stream_->blocking()) {
+      CUstream_st* const legacy = context_->legacy;
+      const bool new_ones = stream_ == legacy ? context_->blocking_land.load(std::memory_order_relaxed)
+                                              : legacy->landings.version() != stream_->followed;
+      if (new_ones) [[unlikely]]
+        FollowOthers();
+    }
     stream_->submitted.fetch_add(1, std::memory_order_relaxed);
   }
 
  private:
-  /// What the legacy stream reads comes before the stream's next command.
-  void FollowLegacy();
+  /// What the streams read that it is ordered with by default comes before the stream's next command.
+  void FollowOthers();
   /// Waits, as with a device whose queue is full, until the server takes more of what this stream is given.
   void AwaitRoom() const;
 

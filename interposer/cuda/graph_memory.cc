@@ -119,7 +119,7 @@ CUresult CaptureRead(StreamCommand& command, const cuda::CopySide& from, const H
 CUresult LaunchOrder::Before(StreamCommand& command) {
   CUstream_st* const stream = command.stream();
   if (!event_ || (stream->id == stream_ && stream->context == context_)) return CUDA_SUCCESS;
-  stream->landings.Add(landings_.Open());
+  stream->Follow(landings_.Open());
   cuda::WaitEvent message;
   message.event = event_;
   const CUresult error = command.Send(message);

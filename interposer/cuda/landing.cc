@@ -67,6 +67,7 @@ void LandingList::Add(const Landings& landings) {
     if (std::find(landings_.begin(), landings_.end(), landing) == landings_.end()) landings_.push_back(landing);
   }
   Prune();
+  version_.fetch_add(1, std::memory_order_acq_rel);
 }
 
 void LandingList::Assign(Landings landings) {

@@ -58,6 +58,8 @@ class LandingList {
   void Assign(Landings landings);
   /// None was added since they were looked at and had all landed.
   bool empty() const { return empty_.load(std::memory_order_relaxed); }
+  /// How often something was added.
+  uint64_t version() const { return version_.load(std::memory_order_acquire); }
   /// Those that have not landed yet. One load when there are none.
   Landings Open();
 
@@ -66,6 +68,7 @@ class LandingList {
 
   std::mutex mutex_;
   std::atomic<bool> empty_{true};
+  std::atomic<uint64_t> version_{0};
   Landings landings_;
 };
 

@@ -54,7 +54,7 @@ CUresult WriteLate(StreamCommand& command, const HostRegion& region, std::functi
   message.callback = HostFunctions::Get().Add(take, LandingsBefore(command.stream()), HostFunctions::Calls::kOurs);
   message.always = 1;
   // From here on whoever waits for the stream waits for this as well.
-  command.stream()->landings.Add(landing);
+  command.stream()->Follow(landing);
   const CUresult error = command.Send(message);
   if (error == CUDA_SUCCESS) {
     HostFunctions::Get().Sent(message.callback);

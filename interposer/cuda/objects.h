@@ -87,7 +87,9 @@ struct CUctx_st final : hawser::cu::Object {
   std::atomic<unsigned> cache_config{0};
   hawser::cu::KeptValues limits;         ///< Key: CUlimit.
   struct CUstream_st* legacy = nullptr;  ///< The legacy default stream, id 0.
-  std::mutex mutex;                      ///< Guards what follows.
+  /// Streams that the legacy one waits for may have landings that it has not.
+  std::atomic<bool> blocking_land{false};
+  std::mutex mutex;  ///< Guards what follows.
   std::set<struct CUstream_st*> streams;
   hawser::cu::LandingList left;  ///< Of streams that ended and that the legacy one does not wait for.
   std::set<hawser::cu::ModuleBase*> modules;
@@ -111,6 +113,7 @@ struct CUstream_st final : hawser::cu::Object {
   std::atomic<uint64_t> wrote{0};      ///< Commands up to the last record of `write_mark`.
   bool own = false;                    ///< This library's: the application's commands are not in it.
   hawser::cu::LandingList landings;
+  std::atomic<uint64_t> followed{0};  ///< Version of the legacy stream's landings that are among them.
   std::mutex mutex;
   std::shared_ptr<hawser::cu::Capture> capture;  ///< Null: not capturing. Guarded by mutex.
   std::map<int, CUstreamAttrValue> attributes;   ///< As set. Guarded by mutex.
@@ -119,6 +122,13 @@ struct CUstream_st final : hawser::cu::Object {
   std::atomic<bool> capturing{false};
 
   bool blocking() const { return (flags & CU_STREAM_NON_BLOCKING) == 0; }
+  /// What the stream is given from now on comes after these. `Landings`: one or several.
+  template <typename Landings>
+  void Follow(const Landings& these) {
+    landings.Add(these);
+    const bool others = blocking() && this != context->legacy && !landings.empty();
+    if (others) context->blocking_land.store(true, std::memory_order_relaxed);
+  }
 };
 
 struct CUevent_st final : hawser::cu::Object {

@@ -119,7 +119,7 @@ CUresult MakeStream(CUctx_st* context, unsigned flags, int priority, CUstream_st
     const std::lock_guard lock(context->mutex);
     if (context->held) {
       made->submitted.store(1, std::memory_order_relaxed);
-      made->landings.Add(context->held_after.Open());
+      made->Follow(context->held_after.Open());
     }
     context->streams.insert(made);
   }
@@ -203,7 +203,7 @@ Landings LandingsWithin(CUstream_st* stream) {
 void HoldStreams(CUctx_st* context, const Landings& landings) {
   const auto hold = [&landings](CUstream_st* stream) {
     stream->submitted.fetch_add(1, std::memory_order_relaxed);
-    stream->landings.Add(landings);
+    stream->Follow(landings);
   };
   std::lock_guard lock(context->mutex);
   context->held = true;

@@ -131,7 +131,7 @@ CUresult CUDAAPI cuStreamWaitEvent(CUstream handle, CUevent event, unsigned int 
       if (error != CUDA_SUCCESS) return error;
     }
   }
-  command.stream()->landings.Add(event->landings.Open());
+  command.stream()->Follow(event->landings.Open());
   cuda::WaitEvent message;
   message.event = event->id;
   message.flags = flags;

@@ -80,7 +80,7 @@ CUresult SendRead(StreamCommand& command, Message& message, const HostRegion& re
     // One that is set aside for an earlier one lands where that does.
     const auto on_bulk = [](const auto& each) { return each->bulk; };
     landing = std::make_shared<Landing>(region, bulk && std::all_of(earlier.begin(), earlier.end(), on_bulk));
-    command.stream()->landings.Add(landing);
+    command.stream()->Follow(landing);
   }
   auto* read = new RemoteRead(session, region, landing, command.context(), std::move(earlier));
   command.Address(message);

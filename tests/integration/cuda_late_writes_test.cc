@@ -110,6 +110,23 @@ TEST_P(CudaLateWrites, BehindACopyInAnotherStream) {
   HAWSER_CU(cuEventDestroy(copied));
 }
 
+TEST_P(CudaLateWrites, BehindACopyBeforeTheDefaultStream) {
+  // Which comes after all in the one stream, and before all in the other.
+  CUstream before = nullptr, behind = nullptr;
+  CUdeviceptr something = 0;
+  HAWSER_CU(cuStreamCreate(&before, CU_STREAM_DEFAULT));
+  HAWSER_CU(cuStreamCreate(&behind, CU_STREAM_DEFAULT));
+  HAWSER_CU(cuMemAlloc(&something, 4));
+  for (uint32_t round = 0; round < 20; ++round) {
+    HAWSER_CU(cuMemsetD32Async(from_, round, count_, before));
+    HAWSER_CU(cuMemcpyDtoHAsync(host_, from_, size_, before));
+    HAWSER_CU(cuMemsetD32Async(something, 0, 1, nullptr));
+    HAWSER_CU(cuMemcpyHtoDAsync(to_, host_, size_, behind));
+    Expect(to_, round, behind);
+  }
+  HAWSER_CU(cuMemFree(something));
+}
+
 TEST_P(CudaLateWrites, BehindAFunction) {
   Hold(stream_);
   Fill(stream_, 9);
