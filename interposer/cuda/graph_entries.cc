@@ -43,6 +43,7 @@ void TakeFunctions(CUgraphExec_st* exec, const wire::ListView<cuda::HostNodeMemo
   for (const cuda::HostNodeMemory& each : all) {
     std::shared_ptr<FunctionMemory>& memory = memories[each.callback];
     if (memory == nullptr) memory = std::make_shared<FunctionMemory>();
+    memory->function = each.callback;
     by_piece[each.staging.raw()].push_back(&each);
   }
   std::lock_guard lock(exec->mutex);
@@ -190,7 +191,9 @@ CUresult CUDAAPI cuGraphLaunch(CUgraphExec exec, CUstream handle) {
   LaunchOrder* order = nullptr;
   {
     std::lock_guard lock(exec->mutex);
-    copies = exec->host_copies;
+    for (const auto& copy : exec->host_copies) {
+      if (!exec->disabled_copies.contains(copy->staging.raw())) copies.push_back(copy);
+    }
     has_functions = !exec->functions.empty();
     // Else what the stand-ins bring is the same whenever it is taken.
     const bool changes_host =

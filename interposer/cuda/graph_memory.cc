@@ -179,7 +179,16 @@ CUresult FetchAfter(StreamCommand& command, const HostCopies& copies) {
   return CUDA_SUCCESS;
 }
 
-CUresult FetchFor(const FunctionMemory& memory) { return InOwnStream(memory.fetch, Fetch); }
+CUresult FetchFor(const FunctionMemory& memory) {
+  HostCopies missing;
+  for (const auto& copy : memory.fetch) {
+    const bool again = copy->run_since.contains(memory.function);
+    if (again) copy->run_since.clear();
+    if (copy->run_since.empty()) missing.push_back(copy);
+    copy->run_since.insert(memory.function);
+  }
+  return InOwnStream(missing, Fetch);
+}
 
 CUresult FillFor(const FunctionMemory& memory) {
   return InOwnStream(memory.fill, [](StreamCommand& command, const HostCopy& copy) {

@@ -5,6 +5,7 @@
 #define HAWSER_INTERPOSER_CUDA_GRAPH_MEMORY_H_
 
 #include <memory>
+#include <set>
 #include <vector>
 
 #include "interposer/cuda/transfer.h"
@@ -23,6 +24,9 @@ struct HostCopy {
   wire::Id staging;
   HostRegion memory;
   bool to_host = false;
+  /// Functions that have run since the copy's data was fetched last: the first one that runs again belongs to another
+  /// launch. Of the callback thread.
+  std::set<uint64_t> run_since;
 };
 using HostCopies = std::vector<std::shared_ptr<HostCopy>>;
 
@@ -39,9 +43,11 @@ CUresult CaptureRead(StreamCommand& command, const cuda::CopySide& from, const H
 
 /// What a function in a graph finds in the host's memory, and what copies behind it take from there.
 struct FunctionMemory {
+  uint64_t function = 0;  ///< The same for what takes its place in the executable graph: one of the callbacks.
   HostCopies fetch, fill;
 };
-/// Around the function, on the thread that runs it: in a stream of this library's own, and waits.
+/// Around the function, on the thread that runs it: in a stream of this library's own, and waits. Of several functions
+/// behind a copy, in no order among each other, the first one fetches what it brought: it may be changed then.
 CUresult FetchFor(const FunctionMemory& memory);
 CUresult FillFor(const FunctionMemory& memory);
 

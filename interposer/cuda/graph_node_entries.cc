@@ -369,19 +369,7 @@ CUresult CUDAAPI cuGraphExecChildGraphNodeSetParams(CUgraphExec exec, CUgraphNod
 CUresult CUDAAPI cuGraphNodeSetEnabled(CUgraphExec exec, CUgraphNode node, unsigned int enabled) {
   if (const CUresult error = CheckNode(node); error != CUDA_SUCCESS) return error;
   if (const CUresult error = CheckObject(exec, Kind::kGraphExec); error != CUDA_SUCCESS) return error;
-  cuda::EnableNode message;
-  message.exec = exec->id;
-  message.node = node->id;
-  message.enabled = enabled != 0 ? 1 : 0;
-  const CUresult error = AskStatus(Client::Get().session(), message);
-  if (error != CUDA_SUCCESS) return error;
-  std::lock_guard lock(exec->mutex);
-  if (enabled != 0) {
-    exec->disabled.erase(node->id.raw());
-  } else {
-    exec->disabled.insert(node->id.raw());
-  }
-  return CUDA_SUCCESS;
+  return EnableNode(node, exec, enabled != 0);
 }
 
 CUresult CUDAAPI cuGraphNodeGetEnabled(CUgraphExec exec, CUgraphNode node, unsigned int* enabled) {

@@ -46,21 +46,34 @@ std::shared_ptr<HostCopy> ReplaceCopy(HostCopies* copies, wire::Id old, const st
   return was;
 }
 
+/// Tells the executable graph's functions what they find and leave in memory. With its mutex.
+void TellFunctions(CUgraphExec exec) {
+  for (const auto& [callback, memory] : exec->functions) {
+    auto enabled = std::make_shared<FunctionMemory>(*memory);
+    for (HostCopies* copies : {&enabled->fetch, &enabled->fill}) {
+      std::erase_if(*copies, [exec](const auto& copy) { return exec->disabled_copies.contains(copy->staging.raw()); });
+    }
+    HostFunctions::Get().SetMemory(callback, std::move(enabled));
+  }
+}
+
 /// The executable graph's copy is another one now, also around its functions.
 void ReplaceCopyOf(CUgraphExec exec, wire::Id old, const std::shared_ptr<HostCopy>& replacement) {
   std::lock_guard lock(exec->mutex);
   const std::shared_ptr<HostCopy> was = ReplaceCopy(&exec->host_copies, old, replacement);
   if (was == nullptr) return;
+  if (exec->disabled_copies.erase(old.raw()) != 0 && replacement != nullptr) {
+    exec->disabled_copies.insert(replacement->staging.raw());
+  }
   if (exec->fetched.erase(was.get()) != 0 && replacement != nullptr) exec->fetched.insert(replacement.get());
   for (auto& [callback, memory] : exec->functions) {
-    // Somebody may be running it.
-    auto changed = std::make_shared<FunctionMemory>(*memory);
+    auto changed = std::make_shared<FunctionMemory>(*memory);  // Somebody may be using it.
     for (HostCopies* copies : {&changed->fetch, &changed->fill}) {
       if (std::find(copies->begin(), copies->end(), was) != copies->end()) ReplaceCopy(copies, old, replacement);
     }
     memory = std::move(changed);
-    HostFunctions::Get().SetMemory(callback, memory);
   }
+  TellFunctions(exec);
 }
 
 /// The executable graph's host node calls another function, which finds and leaves in memory what the one before did.
@@ -70,7 +83,7 @@ void ReplaceFunctionOf(CUgraphExec exec, uint64_t old, uint64_t replacement) {
   if (at == exec->functions.end()) return;
   const std::shared_ptr<const FunctionMemory> memory = at->second;
   exec->functions[replacement] = memory;
-  HostFunctions::Get().SetMemory(replacement, memory);
+  TellFunctions(exec);
 }
 
 /// Takes the copy's stand-in over into the graph.
@@ -141,6 +154,25 @@ CUresult SetNode(CUgraphNode node, CUgraphExec exec, NodeMessage& from) {
     ReplaceFunctionOf(exec, answer->before, from.parameters.callback);
   } else {
     ReplaceCopyOf(exec, old_copy, from.host_copy);
+  }
+  return CUDA_SUCCESS;
+}
+
+CUresult EnableNode(CUgraphNode node, CUgraphExec exec, bool enabled) {
+  cuda::EnableNode message;
+  message.exec = exec->id;
+  message.node = node->id;
+  message.enabled = enabled ? 1 : 0;
+  Answer<cuda::SetNodeResult> answer;
+  if (const CUresult error = answer.Ask(Client::Get().session(), message); error != CUDA_SUCCESS) return error;
+  std::lock_guard lock(exec->mutex);
+  const auto note = [enabled](std::set<uint64_t>* disabled, uint64_t name) {
+    enabled ? (void)disabled->erase(name) : (void)disabled->insert(name);
+  };
+  note(&exec->disabled, node->id.raw());
+  if (answer->before != 0) {
+    note(&exec->disabled_copies, answer->before);
+    TellFunctions(exec);
   }
   return CUDA_SUCCESS;
 }

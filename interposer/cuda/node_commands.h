@@ -13,6 +13,8 @@ CUresult AddNode(CUgraphNode* result, CUgraph graph, const CUgraphNode* dependen
 
 /// Gives a node other parameters: in its graph where `exec` is null, else in that executable graph alone.
 CUresult SetNode(CUgraphNode node, CUgraphExec exec, NodeMessage& from);
+/// Host memory is neither read nor written for a copy that is not enabled.
+CUresult EnableNode(CUgraphNode node, CUgraphExec exec, bool enabled);
 
 }  // namespace hawser::cu
 

@@ -160,6 +160,38 @@ TEST_F(CudaGraphChanges, TheLaterOfTwoCopiesIntoTheSameMemoryStaysTheLater) {
   HAWSER_CU(cuMemFree(nines));
 }
 
+TEST_F(CudaGraphChanges, ACopyThatIsNotEnabledLeavesMemoryAlone) {
+  Words words = ones_, other = ones_;
+  const CUgraphNode first = Add(ToHost(words));
+  const CUgraphNode call = Add(AddTen, other, first);
+  Add(ToHost(other), call);
+  Instantiate();
+  Launch();
+  for (const bool enabled : {false, true}) {
+    HAWSER_CU(cuGraphNodeSetEnabled(executable_, first, enabled ? 1 : 0));
+    words = other = ones_;
+    Launch();
+    EXPECT_EQ(words, enabled ? sevens_ : ones_);
+    EXPECT_EQ(other, sevens_);
+  }
+}
+
+TEST_F(CudaGraphChanges, OneOfSeveralFunctionsBehindACopyFetchesIt) {
+  // They are in no order, so each may be the first; what it does is not undone by the other one's fetching.
+  Words words = ones_, other = ones_;
+  const CUgraphNode brought = Add(ToHost(words));
+  Add(AddTen, words, brought);
+  Add(AddTen, other, brought);
+  Add(AddHundred, words, brought);
+  Instantiate();
+  for (uint32_t round = 1; round < 5; ++round) {
+    words = ones_;
+    Launch();
+    EXPECT_EQ(words, Words(kCount, 117));
+    EXPECT_EQ(other, Words(kCount, 1 + 10 * round));
+  }
+}
+
 TEST_F(CudaGraphChanges, ANewFunctionStandsBetweenTheCopiesToo) {
   Words words = ones_;
   const CUgraphNode brought = Add(ToHost(words));

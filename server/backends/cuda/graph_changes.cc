@@ -54,6 +54,25 @@ int32_t CudaBackend::TellHostNodes(CUgraph graph, std::vector<cuda::HostNodeMemo
   return 0;
 }
 
+uint64_t CudaBackend::NameIn(wire::Id id, const Node& node, const GraphExec* exec) {
+  const bool known = exec != nullptr && exec->names.contains(id.raw());
+  return known ? exec->names.at(id.raw()) : HostMemoryOfGraphs().NameIn(node.native);
+}
+
+int32_t CudaBackend::EnableNode(const cuda::Call& call, const cuda::EnableNode& message) {
+  cuda::SetNodeResult reply;
+  const GraphExec* exec = Use<GraphExec>(message.exec, &reply.status);
+  const Node* node = exec != nullptr ? Use<Node>(message.node, &reply.status) : nullptr;
+  reason_.clear();
+  if (node != nullptr && driver_.cuGraphNodeSetEnabled == nullptr) reply.status = kNotSupported;
+  if (reply.status == 0) {
+    reply.status = driver_.cuGraphNodeSetEnabled(exec->owned.get(), node->native, message.enabled);
+    reply.before = NameIn(message.node, *node, exec);
+  }
+  Reply(call, reply);
+  return 0;
+}
+
 int32_t CudaBackend::SetNode(const cuda::Call& call, const cuda::SetNode& message) {
   int32_t status = 0;
   cuda::SetNodeResult reply;
@@ -75,10 +94,7 @@ int32_t CudaBackend::SetNode(const cuda::Call& call, const cuda::SetNode& messag
     exec = changed->owned.get();
   }
   const auto kind = static_cast<NodeKind>(from.kind);
-  if (kind == NodeKind::kCopy || kind == NodeKind::kHost) {
-    const bool known = changed != nullptr && changed->names.contains(message.node.raw());
-    reply.before = known ? changed->names.at(message.node.raw()) : HostMemoryOfGraphs().NameIn(node->native);
-  }
+  if (kind == NodeKind::kCopy || kind == NodeKind::kHost) reply.before = NameIn(message.node, *node, changed);
   if (from.context && Enter(from.context, &status) == nullptr) return answer(status);
   CUcontext context = nullptr;
   const auto call_one = [&](auto in_exec, auto in_graph) {

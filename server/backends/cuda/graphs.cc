@@ -293,16 +293,6 @@ int32_t CudaBackend::AddAllocationNode(const cuda::Call& call, const cuda::AddAl
   return 0;
 }
 
-int32_t CudaBackend::EnableNode(const cuda::Call& call, const cuda::EnableNode& message) {
-  int32_t status = 0;
-  const GraphExec* exec = Use<GraphExec>(message.exec, &status);
-  const Node* node = exec != nullptr ? Use<Node>(message.node, &status) : nullptr;
-  reason_.clear();
-  if (node == nullptr) return ReplyStatus(call, status);
-  if (driver_.cuGraphNodeSetEnabled == nullptr) return ReplyStatus(call, kNotSupported);
-  return ReplyStatus(call, driver_.cuGraphNodeSetEnabled(exec->owned.get(), node->native, message.enabled));
-}
-
 int32_t CudaBackend::SetDependencies(const cuda::Call& call, const cuda::SetDependencies& message) {
   int32_t status = 0;
   const Graph* graph = Use<Graph>(message.graph, &status);
