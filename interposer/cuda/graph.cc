@@ -117,4 +117,14 @@ void NodeNames::Used(wire::Id id) {
   if (found != names_.end()) used_[static_cast<size_t>(found - names_.begin())] = true;
 }
 
+CUresult AwaitFunctions(CUgraphExec_st* exec) {
+  LaunchOrder* order = nullptr;
+  {
+    std::lock_guard lock(exec->mutex);
+    if (!exec->functions.empty()) order = exec->order.get();
+  }
+  // Who changes it does not launch it meanwhile.
+  return order != nullptr ? order->Await() : CUDA_SUCCESS;
+}
+
 }  // namespace hawser::cu

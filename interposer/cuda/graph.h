@@ -85,6 +85,9 @@ CUresult CheckEdges(const CUgraphEdgeData* edges, size_t count);
 /// The end of a graph gives back the references that it holds; an executable graph holds some of its own.
 void DropUserObjects(CUgraph_st* graph);
 void DropUserObjects(CUgraphExec_st* exec);
+/// Before a change of what functions of an executable graph find in memory: those of launches that were made before are
+/// not to see it.
+CUresult AwaitFunctions(CUgraphExec_st* exec);
 void ShareUserObjects(CUgraph_st* graph, CUgraphExec_st* exec);
 /// cuGraphAddNode() for a conditional node.
 CUresult AddConditionalNode(CUgraphNode* result, CUgraph graph, const CUgraphNode* dependencies, size_t count,

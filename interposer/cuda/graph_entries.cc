@@ -237,6 +237,7 @@ CUresult CUDAAPI cuGraphExecUpdate_v2(CUgraphExec exec, CUgraph graph, CUgraphEx
   if (const CUresult error = Check(exec); error != CUDA_SUCCESS) return error;
   if (const CUresult error = CheckGraph(graph); error != CUDA_SUCCESS) return error;
   if (info == nullptr) return CUDA_ERROR_INVALID_VALUE;
+  if (const CUresult error = AwaitFunctions(exec); error != CUDA_SUCCESS) return error;
   cuda::UpdateGraph message;
   message.exec = exec->id;
   message.graph = graph->id;

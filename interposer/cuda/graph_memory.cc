@@ -147,6 +147,13 @@ CUresult LaunchOrder::After(StreamCommand& command) {
   return command.Send(message);
 }
 
+CUresult LaunchOrder::Await() {
+  if (!event_) return CUDA_SUCCESS;
+  cuda::SynchronizeEvent message;
+  message.event = event_;
+  return AskStatus(Client::Get().session(), message);
+}
+
 void LaunchOrder::Drop() {
   const wire::Id event = std::exchange(event_, {});
   if (!event || Client::Get().Check() != CUDA_SUCCESS) return;

@@ -65,6 +65,8 @@ class LaunchOrder {
   CUresult Before(StreamCommand& command);
   /// The launch, and what belongs to it, is in the stream.
   CUresult After(StreamCommand& command);
+  /// Waits until the last launch is over.
+  CUresult Await();
 
  private:
   void Drop();

@@ -142,6 +142,9 @@ CUresult SetNode(CUgraphNode node, CUgraphExec exec, NodeMessage& from) {
   if (exec != nullptr) {
     if (const CUresult error = CheckObject(exec, Kind::kGraphExec); error != CUDA_SUCCESS) return error;
     message.exec = exec->id;
+    if (node->type == CU_GRAPH_NODE_TYPE_MEMCPY || node->type == CU_GRAPH_NODE_TYPE_HOST) {
+      if (const CUresult error = AwaitFunctions(exec); error != CUDA_SUCCESS) return error;
+    }
   }
   message.parameters = from.parameters;
   Answer<cuda::SetNodeResult> answer;
@@ -163,6 +166,9 @@ CUresult EnableNode(CUgraphNode node, CUgraphExec exec, bool enabled) {
   message.exec = exec->id;
   message.node = node->id;
   message.enabled = enabled ? 1 : 0;
+  if (node->type == CU_GRAPH_NODE_TYPE_MEMCPY) {
+    if (const CUresult error = AwaitFunctions(exec); error != CUDA_SUCCESS) return error;
+  }
   Answer<cuda::SetNodeResult> answer;
   if (const CUresult error = answer.Ask(Client::Get().session(), message); error != CUDA_SUCCESS) return error;
   std::lock_guard lock(exec->mutex);

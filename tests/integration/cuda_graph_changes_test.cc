@@ -4,7 +4,9 @@
 #include <cuda.h>
 
 #include <algorithm>
+#include <chrono>
 #include <cstdint>
+#include <thread>
 #include <vector>
 
 #include "tests/integration/cuda_fixture.h"
@@ -158,6 +160,22 @@ TEST_F(CudaGraphChanges, TheLaterOfTwoCopiesIntoTheSameMemoryStaysTheLater) {
     EXPECT_EQ(words, expected);
   }
   HAWSER_CU(cuMemFree(nines));
+}
+
+TEST_F(CudaGraphChanges, LaunchesThatWereMadeBeforeDoNotSeeThem) {
+  Words words = ones_, other = ones_;
+  const CUgraphNode brought = Add(ToHost(words));
+  const CUgraphNode call = Add(AddTen, words, brought);
+  const CUgraphNode taken = Add(ToDevice(words), call);
+  Instantiate();
+  const auto wait = [](void*) { std::this_thread::sleep_for(std::chrono::milliseconds(50)); };
+  HAWSER_CU(cuLaunchHostFunc(stream_, wait, nullptr));
+  HAWSER_CU(cuGraphLaunch(executable_, stream_));
+  Change(brought, ToHost(other));
+  Change(taken, ToDevice(other));
+  EXPECT_EQ(OnDevice(), Words(kCount, 17));
+  EXPECT_EQ(words, Words(kCount, 17));
+  EXPECT_EQ(other, ones_);
 }
 
 TEST_F(CudaGraphChanges, ACopyThatIsNotEnabledLeavesMemoryAlone) {
