@@ -211,6 +211,9 @@ CUresult CUDAAPI cuGraphLaunch(CUgraphExec exec, CUstream handle) {
     if (const CUresult error = order->Before(command); error != CUDA_SUCCESS) return error;
   }
   if (const CUresult error = FillBefore(command, copies); error != CUDA_SUCCESS) return error;
+  if (has_functions && !command.capturing()) {
+    if (const CUresult error = AwaitInStream(command); error != CUDA_SUCCESS) return error;
+  }
   if (const CUresult error = Mirrors::Get().BeforeWork(command.stream()); error != CUDA_SUCCESS) return error;
   cuda::LaunchGraph message;
   message.exec = exec->id;

@@ -10,6 +10,20 @@ namespace {
 /// In any stream: which ones come before which is not known here.
 bool HasFunctions() { return HostFunctions::Get().pending(); }
 
+/// A function that does nothing, once these have landed.
+CUresult EnqueueNothing(StreamCommand& command, const Landings& before) {
+  cuda::EnqueueHostFunction message;
+  message.callback = HostFunctions::Get().Add([](CUresult) {}, before, HostFunctions::Calls::kOurs);
+  message.always = 1;
+  const CUresult error = command.Send(message);
+  if (error == CUDA_SUCCESS) {
+    HostFunctions::Get().Sent(message.callback);
+  } else {
+    HostFunctions::Get().Forget(message.callback);
+  }
+  return error;
+}
+
 }  // namespace
 
 bool IsPinned(const void* pointer) {
@@ -66,17 +80,11 @@ CUresult WriteLate(StreamCommand& command, const HostRegion& region, std::functi
   return error;
 }
 
-CUresult MarkChanges(StreamCommand& command) {
-  cuda::EnqueueHostFunction message;
-  message.callback = HostFunctions::Get().Add([](CUresult) {}, {}, HostFunctions::Calls::kOurs);
-  message.always = 1;
-  const CUresult error = command.Send(message);
-  if (error == CUDA_SUCCESS) {
-    HostFunctions::Get().Sent(message.callback);
-  } else {
-    HostFunctions::Get().Forget(message.callback);
-  }
-  return error;
+CUresult MarkChanges(StreamCommand& command) { return EnqueueNothing(command, {}); }
+
+CUresult AwaitInStream(StreamCommand& command) {
+  const Landings landings = LandingsBefore(command.stream());
+  return landings.empty() ? CUDA_SUCCESS : EnqueueNothing(command, landings);
 }
 
 CUresult AwaitChanges(CUstream_st* stream, const HostRegion& region) {

@@ -32,6 +32,8 @@ CUresult WriteLate(StreamCommand& command, const HostRegion& region, std::functi
 /// What came last in the stream runs functions of the application that no call told of: for IsStillChanged(), until the
 /// stream gets here.
 CUresult MarkChanges(StreamCommand& command);
+/// What comes behind in the stream finds the data of reads before it in the host's memory, should it look there.
+CUresult AwaitInStream(StreamCommand& command);
 
 /// For copies that may wait: until what comes before in the stream has changed the region, pinned or not.
 CUresult AwaitChanges(CUstream_st* stream, const HostRegion& region);

@@ -276,6 +276,26 @@ TEST_P(CudaLateWrites, FunctionsOfGraphsStandBetweenTheirCopies) {
   HAWSER_CU(cuGraphDestroy(graph));
 }
 
+TEST_P(CudaLateWrites, FunctionsOfGraphsAreBehindCopiesBeforeTheGraph) {
+  CUgraph graph = nullptr;
+  CUgraphExec executable = nullptr;
+  CUgraphNode node = nullptr;
+  const CUDA_HOST_NODE_PARAMS call{AddTen, this};
+  HAWSER_CU(cuGraphCreate(&graph, 0));
+  HAWSER_CU(cuGraphAddHostNode(&node, graph, nullptr, 0, &call));
+  HAWSER_CU(cuGraphInstantiate(&executable, graph, 0));
+  for (uint32_t round = 0; round < 20; ++round) {
+    HAWSER_CU(cuMemsetD32Async(from_, round, count_, stream_));
+    HAWSER_CU(cuMemcpyDtoHAsync(host_, from_, size_, stream_));
+    HAWSER_CU(cuGraphLaunch(executable, stream_));
+    HAWSER_CU(cuGraphLaunch(executable, stream_));
+    HAWSER_CU(cuStreamSynchronize(stream_));
+    ASSERT_EQ(std::vector<uint32_t>(host_, host_ + count_), std::vector<uint32_t>(count_, round + 20));
+  }
+  HAWSER_CU(cuGraphExecDestroy(executable));
+  HAWSER_CU(cuGraphDestroy(graph));
+}
+
 TEST_P(CudaLateWrites, CopiesThatWaitAreLateToo) {
   // In the legacy stream, behind one that it waits for; pinned or not.
   CUstream blocking = nullptr;
