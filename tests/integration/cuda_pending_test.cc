@@ -223,6 +223,38 @@ TEST_F(CudaPending, WhoAsksForAStreamDoesNotWaitForDataThatTheDefaultStreamBring
   HAWSER_CU(cuMemFreeHost(host));
 }
 
+TEST_F(CudaPending, AnEventIsRecordedAgainWhileAWaitForItWaits) {
+  // As often as one likes: each wait is for the record before it, and a new record waits for none of them.
+  CUstream third = nullptr, fourth = nullptr;
+  HAWSER_CU(cuStreamCreate(&third, CU_STREAM_NON_BLOCKING));
+  HAWSER_CU(cuStreamCreate(&fourth, CU_STREAM_NON_BLOCKING));
+  const CUevent event = Held(one_);
+  HAWSER_CU(cuStreamWaitEvent(two_, event, 0));
+  Add(a_, 1, two_);
+  Add(b_, 1, third);
+  HAWSER_CU(cuEventRecord(event, third));
+  HAWSER_CU(cuStreamWaitEvent(fourth, event, 0));
+  Add(b_, 1, fourth);
+  EXPECT_TRUE(Ends(fourth));
+  HAWSER_CU(cuEventSynchronize(event));
+  EXPECT_EQ(cuStreamQuery(two_), CUDA_ERROR_NOT_READY);
+  // And in a capture, which is nothing that happens.
+  CUgraph graph = nullptr;
+  HAWSER_CU(cuStreamBeginCapture(third, CU_STREAM_CAPTURE_MODE_THREAD_LOCAL));
+  HAWSER_CU(cuEventRecord(event, third));
+  HAWSER_CU(cuStreamWaitEvent(fourth, event, 0));
+  Add(b_, 1, fourth);
+  HAWSER_CU(cuEventRecord(event, fourth));
+  HAWSER_CU(cuStreamWaitEvent(third, event, 0));
+  HAWSER_CU(cuStreamEndCapture(third, &graph));
+  HAWSER_CU(cuGraphDestroy(graph));
+  HAWSER_CU(cuEventDestroy(event));
+  Expect(b_, 2, third);
+  Go();
+  Expect(a_, 1, two_);
+  Expect(b_, 2, third);
+}
+
 TEST_F(CudaPending, TheDefaultStreamDoesNotWaitForWhatAnotherLeaves) {
   uint32_t* host = nullptr;
   HAWSER_CU(cuMemAllocHost(reinterpret_cast<void**>(&host), sizeof(uint32_t)));

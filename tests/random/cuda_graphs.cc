@@ -33,7 +33,7 @@ void CudaProgram::MakeGraph() {
   if (Chance(30)) {
     Stream& stream = AnyStream();
     Begin(stream);
-    graph.launched = stream.clock;
+    OpenFor(stream.clock);  // Launches and changes may wait for it, wherever they are.
     Do(
         "upload", [&] { return cuGraphUpload(graph.executable, stream.handle); }, stream.owner);
   }

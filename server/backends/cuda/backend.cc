@@ -135,7 +135,7 @@ Context* CudaBackend::Enter(wire::Id id, int32_t* status) {
   return *status == 0 ? context : nullptr;
 }
 
-CudaBackend::Place CudaBackend::At(wire::Id context, wire::Id stream, Gives gives) {
+Place CudaBackend::At(wire::Id context, wire::Id stream, Gives gives) {
   Place place;
   place.context = Enter(context, &place.status);
   if (place.context == nullptr) return place;

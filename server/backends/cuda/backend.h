@@ -203,21 +203,16 @@ class CudaBackend final : public cuda::Handler, public SessionBackend {
   int32_t LaunchGraph(const cuda::Call& call, const cuda::LaunchGraph& message) override;
 
  private:
-  /// Where a command runs.
-  struct Place {
-    int32_t status = 0;
-    Context* context = nullptr;
-    StreamState* stream = nullptr;
-    CUstream native() const { return stream->native(); }
-    bool ok() const { return status == 0; }
-  };
-
   // ------------------------------------------------------------------ lookups and failures (backend.cc)
   /// The object, or null after setting *status and reason_.
   template <typename T>
   T* Use(wire::Id id, int32_t* status) {
     wire::Lookup why = wire::Lookup::kOk;
     T* object = objects_->Table<T>().Find(id, &why);
+    if constexpr (std::is_same_v<T, Event>) {
+      if (old_events_ != nullptr) [[unlikely]]
+        object = OldEvent(id, object);
+    }
     if (object != nullptr && object->error == 0) [[likely]]
       return object;
     *status = object != nullptr ? object->error : ObjectType<T>::kInvalid;
@@ -228,12 +223,6 @@ class CudaBackend final : public cuda::Handler, public SessionBackend {
   /// Makes the context current.
   Context* Enter(wire::Id context, int32_t* status);
   int32_t EnterNative(CUcontext context);
-  /// What a command gives its stream.
-  enum class Gives : uint8_t {
-    kNothing,
-    kPlain,  ///< What the device does by itself and at once (StreamState::plain).
-    kMore,
-  };
   Place At(wire::Id context, wire::Id stream, Gives gives = Gives::kMore);
   void NoteGives(const Place& at, Gives gives);
   /// The stream is given something. If it is the legacy one, who asks for the end of another that is given nothing
@@ -599,6 +588,10 @@ class CudaBackend final : public cuda::Handler, public SessionBackend {
       if (state->context == context) visit(*state);
     }
   }
+  /// Before a record: of an event that commands which wait have yet to use, they keep what it stands for now.
+  void RenewEvent(wire::Bytes payload);
+  using OldEvents = std::vector<std::pair<wire::Id, Event>>;
+  Event* OldEvent(wire::Id id, Event* now) const;
   /// The guest has released it. Its context is current.
   void EndStream(const std::shared_ptr<StreamState>& stream);
   /// What an answer says of the graph's host nodes (graph_host_memory.h), in `found`, to which it points.
@@ -674,6 +667,7 @@ class CudaBackend final : public cuda::Handler, public SessionBackend {
   std::vector<LeftStream> left_streams_;
   /// Streams that the guest has released while there was something in them: they are in the context still.
   std::vector<std::shared_ptr<StreamState>> ending_streams_;
+  OldEvents* old_events_ = nullptr;         ///< While a command is executed that has some.
   bool ending_ = false;                     ///< With news_mutex_.
   std::vector<Deferral::Ticket> released_;  ///< Likewise, as what follows.
   std::unordered_set<uint64_t> awaited_;    ///< Transfers of whose arrival the executor wants to know.

@@ -68,6 +68,31 @@ void Deferral::Push(DeferredFrame frame) {
   frames_.push_back(std::make_unique<DeferredFrame>(std::move(frame)));
 }
 
+bool Deferral::Detach(wire::Id event, const std::function<void(DeferredFrame&)>& detach) {
+  const auto names = [event](const Footprint& footprint) {
+    return footprint.event == event || footprint.second_event == event;
+  };
+  if (!event || frames_.size() > kMostDetached) return false;
+  if (std::any_of(held_.begin(), held_.end(), [&](const auto& each) { return names(each.second.stream); }))
+    return false;
+  const wire::Id nameless(UINT64_MAX - detached_);
+  bool any = false;
+  for (const auto& frame : frames_) {
+    if (!names(frame->footprint)) continue;
+    any = true;
+    detach(*frame);
+    for (wire::Id* name : {&frame->footprint.event, &frame->footprint.second_event}) {
+      if (*name == event) *name = nameless;
+    }
+  }
+  if (!any) return false;
+  ++detached_;
+  blocked_ = Blocked();
+  for (const auto& [ticket, held] : held_) blocked_.Add(held.stream);
+  for (const auto& frame : frames_) blocked_.Add(frame->footprint);
+  return true;
+}
+
 bool Deferral::Waits(const DeferredFrame& frame) const {
   const Footprint& footprint = frame.footprint;
   if (!blocked_.Hits(footprint)) return false;

@@ -64,8 +64,9 @@ struct DeferredFrame {
   wire::FrameHeader header;
   std::vector<std::byte> payload;
   Footprint footprint;
-  bool answered = false;  ///< Its question was answered; what remains is to tell when it is over.
-  uint64_t order = 0;     ///< Deferral's: which of two came first.
+  bool answered = false;         ///< Its question was answered; what remains is to tell when it is over.
+  std::shared_ptr<void> events;  ///< Those that are no longer what their names stand for (Deferral::Detach()).
+  uint64_t order = 0;            ///< Deferral's: which of two came first.
 };
 
 class Deferral {
@@ -96,6 +97,10 @@ class Deferral {
   /// Whether a command that comes now must wait.
   bool MustWait(const Footprint& footprint) const { return blocked_.Hits(footprint); }
   void Push(DeferredFrame frame);
+  /// The name of this event will stand for another one, so that what waits keeps nobody from recording it: calls
+  /// detach(frame) for each command that waits and names it. False, and nothing is called: none does, or whoever holds
+  /// a stream does too, or there are so many that waiting costs less.
+  bool Detach(wire::Id event, const std::function<void(DeferredFrame&)>& detach);
   /// Executes all that need not wait any more, in order. `execute` may hold streams; what then has to wait does. Does
   /// nothing when nothing was released.
   void Run(const std::function<void(DeferredFrame&)>& execute);
@@ -136,9 +141,11 @@ class Deferral {
   /// Of a command that waits, when all that waits and came before it has been looked at. What is behind all, or behind
   /// all of a context, is not behind what came later: while others come and go it would wait for ever.
   bool Waits(const DeferredFrame& frame) const;
+  static constexpr size_t kMostDetached = 1024;
 
   std::unordered_map<Ticket, Held> held_;
   Ticket next_ = 1;
+  uint64_t detached_ = 0;                ///< Events that have no name any more; counted for names that nobody else has.
   uint64_t next_order_ = 1, order_ = 0;  ///< Of the next command; of the one that is executed by Run(), or 0.
   bool released_ = false;
   std::deque<std::unique_ptr<DeferredFrame>> frames_;

@@ -229,6 +229,7 @@ int32_t CudaBackend::CloseMemory(const cuda::Call& call, const cuda::CloseMemory
 int32_t CudaBackend::ExportEvent(const cuda::Call& call, const cuda::ExportEvent& message) {
   cuda::Token reply;
   Event* const event = Use<Event>(message.event, &reply.status);
+  if (event != nullptr) event->fixed = true;
   if (event != nullptr && Enter(event->context, &reply.status) != nullptr) {
     if (!CanShare()) {
       reply.status = kNotSupported;
@@ -263,7 +264,11 @@ int32_t CudaBackend::ImportEvent(const cuda::Call& call, const cuda::ImportEvent
     std::memcpy(&handle, thing.handle.data(), sizeof(handle));
     status = driver_.cuIpcOpenEventHandle(&native, handle);
   }
-  if (status == 0) status = Keep(message.event, Event::Of(&driver_, message.context, *context, native));
+  if (status == 0) {
+    Event event = Event::Of(&driver_, message.context, *context, native, 0);
+    event.fixed = true;
+    status = Keep(message.event, std::move(event));
+  }
   // Told at once, so the guest gives the name to something else.
   reason_.clear();
   return ReplyStatus(call, status);

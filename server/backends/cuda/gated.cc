@@ -280,6 +280,7 @@ SessionBackend::Outcome CudaBackend::ExecuteBehind(const wire::FrameHeader& head
                                                    std::string* error) {
   Resume();
   if (deferral_.idle()) return ExecuteNow(header, payload, error);
+  if (static_cast<cuda::Opcode>(header.opcode) == cuda::Opcode::kRecordEvent) RenewEvent(payload);
   Footprint footprint = FootprintOf(header, payload);
   // Memory is short until something is freed: who allocates waits for that, but not for a function of the guest, who
   // may be waiting for this answer.
@@ -361,8 +362,10 @@ void CudaBackend::Resume() {
     deferral_.Run([this](DeferredFrame& frame) {
       std::string error;
       watch_answered_ = frame.answered;
+      old_events_ = static_cast<OldEvents*>(frame.events.get());
       const Outcome outcome = ExecuteNow(frame.header, frame.payload, &error);
       watch_answered_ = false;
+      old_events_ = nullptr;
       Report(frame.header, outcome, error);
     });
     deferring_ = !deferral_.idle();

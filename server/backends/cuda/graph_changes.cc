@@ -138,8 +138,9 @@ int32_t CudaBackend::SetNode(const cuda::Call& call, const cuda::SetNode& messag
     }
     case NodeKind::kWait:
     case NodeKind::kRecord: {
-      const Event* event = Use<Event>(from.event, &status);
+      Event* event = Use<Event>(from.event, &status);
       if (event == nullptr) return answer(status);
+      event->fixed = true;
       const bool wait = kind == NodeKind::kWait;
       if (exec != nullptr) {
         const auto set = wait ? driver_.cuGraphExecEventWaitNodeSetEvent : driver_.cuGraphExecEventRecordNodeSetEvent;

@@ -201,8 +201,9 @@ int32_t CudaBackend::AddNativeNode(const cuda::NodeParameters& from, CUgraph gra
       return driver_.cuGraphAddEmptyNode(node, graph, before, count);
     case NodeKind::kWait:
     case NodeKind::kRecord: {
-      const Event* event = Use<Event>(from.event, &status);
+      Event* event = Use<Event>(from.event, &status);
       if (event == nullptr) return status;
+      event->fixed = true;
       const auto add = static_cast<NodeKind>(from.kind) == NodeKind::kWait ? driver_.cuGraphAddEventWaitNode
                                                                            : driver_.cuGraphAddEventRecordNode;
       return add == nullptr ? kNotSupported : add(node, graph, before, count, event->native());

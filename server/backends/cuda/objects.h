@@ -105,6 +105,20 @@ struct Context {
   /// Such a stream, without commands of the guest's (CudaBackend::WatcherOf()). Null: not made.
   std::shared_ptr<StreamState> watcher;
 };
+/// Where a command is put.
+struct Place {
+  int32_t status = 0;
+  Context* context = nullptr;
+  StreamState* stream = nullptr;
+  CUstream native() const { return stream->native(); }
+  bool ok() const { return status == 0; }
+};
+/// What a command gives its stream.
+enum class Gives : uint8_t {
+  kNothing,
+  kPlain,  ///< What the device does by itself and at once (StreamState::plain).
+  kMore,
+};
 struct Stream {
   int32_t error = 0;
   std::shared_ptr<StreamState> state;
@@ -117,12 +131,16 @@ struct EventState {
 struct Event {
   int32_t error = 0;
   wire::Id context;
+  unsigned flags = 0;
+  bool fixed = false;  ///< Others than the session's commands know the driver's event: graphs, other sessions.
   std::shared_ptr<EventState> state;         ///< A lane may wait for it still.
   std::shared_ptr<Publication> publication;  ///< Not null once the guest has shared it.
 
   /// An event of the driver's that is the session's from now on.
-  static Event Of(const DriverTable* driver, wire::Id context_id, const Context& context, CUevent native) {
+  static Event Of(const DriverTable* driver, wire::Id context_id, const Context& context, CUevent native,
+                  unsigned flags) {
     Event event;
+    event.flags = flags;
     event.context = context_id;
     event.state = std::make_shared<EventState>();
     event.state->owned = OwnedEvent(driver, native);

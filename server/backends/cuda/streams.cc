@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Streams, events, and everybody who waits.
+#include <algorithm>
 #include <atomic>
 #include <cstring>
 #include <memory>
@@ -222,8 +223,9 @@ int32_t CudaBackend::WaitEvent(const cuda::Call& call, const cuda::WaitEvent& me
   const Place at = At(message.context, message.stream);
   if (!at.ok()) return Fail(call, at.status, {}, message.context);
   int32_t status = 0;
-  const Event* event = Use<Event>(message.event, &status);
+  Event* event = Use<Event>(message.event, &status);
   if (event == nullptr) return Fail(call, status, {}, message.context);
+  if ((message.flags & CU_EVENT_WAIT_EXTERNAL) != 0) event->fixed = true;
   return Finish(call, driver_.cuStreamWaitEvent(at.native(), event->native(), message.flags), message.context);
 }
 
@@ -236,7 +238,7 @@ int32_t CudaBackend::CreateEvent(const cuda::Call& call, const cuda::CreateEvent
   CUevent native = nullptr;
   const CUresult result = driver_.cuEventCreate(&native, message.flags);
   if (result != CUDA_SUCCESS) return Finish(call, result, message.context, message.event);
-  status = Keep(message.event, Event::Of(&driver_, message.context, *context, native));
+  status = Keep(message.event, Event::Of(&driver_, message.context, *context, native, message.flags));
   return status == 0 ? 0 : Fail(call, status);
 }
 
@@ -244,14 +246,40 @@ int32_t CudaBackend::RecordEvent(const cuda::Call& call, const cuda::RecordEvent
   const Place at = At(message.context, message.stream, Gives::kPlain);
   if (!at.ok()) return Fail(call, at.status, {}, message.context);
   int32_t status = 0;
-  const Event* event = Use<Event>(message.event, &status);
+  Event* event = Use<Event>(message.event, &status);
   if (event == nullptr) return Fail(call, status, {}, message.context);
   event->state->behind = at.stream->lane.Newest();
   if (message.flags != 0) {
+    event->fixed = true;  // A graph may have it from now on.
     if (driver_.cuEventRecordWithFlags == nullptr) return Fail(call, kNotSupported, {}, message.context);
     return Finish(call, driver_.cuEventRecordWithFlags(event->native(), at.native(), message.flags), message.context);
   }
   return Finish(call, driver_.cuEventRecord(event->native(), at.native()), message.context);
+}
+
+Event* CudaBackend::OldEvent(wire::Id id, Event* now) const {
+  const auto old =
+      std::find_if(old_events_->begin(), old_events_->end(), [id](const auto& e) { return e.first == id; });
+  return old != old_events_->end() ? &old->second : now;
+}
+
+void CudaBackend::RenewEvent(wire::Bytes payload) {
+  cuda::RecordEvent message;
+  wire::Reader reader(payload);
+  if (!message.Decode(reader)) return;
+  Event* const event = objects_->Table<Event>().Find(message.event);
+  if (event == nullptr || event->error != 0 || event->fixed) return;
+  const Context* const context = objects_->Table<Context>().Find(event->context);
+  if (context == nullptr || context->error != 0 || EnterNative(context->native) != 0) return;
+  const Event before = *event;
+  const bool detached = deferral_.Detach(message.event, [&](DeferredFrame& frame) {
+    if (frame.events == nullptr) frame.events = std::make_shared<OldEvents>();
+    static_cast<OldEvents*>(frame.events.get())->emplace_back(message.event, before);
+  });
+  if (!detached) return;
+  CUevent native = nullptr;
+  if (driver_.cuEventCreate(&native, event->flags) != CUDA_SUCCESS) return;  // It is recorded again, as it is.
+  *event = Event::Of(&driver_, event->context, *context, native, event->flags);
 }
 
 int32_t CudaBackend::RecordContext(const cuda::Call& call, const cuda::RecordContext& message) {

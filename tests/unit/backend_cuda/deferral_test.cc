@@ -75,6 +75,38 @@ TEST(CudaDeferral, WhoAsksWaitsForTheStreamItself) {
   EXPECT_EQ(waiting.Run(), (std::vector<uint64_t>{1, 2}));
 }
 
+TEST(CudaDeferral, AnEventThatWaitsMayBeDetachedFromItsName) {
+  Waiting waiting;
+  waiting.Hold(In(kOne));
+  waiting.Push(1, Record(kOne, kEvent));
+  waiting.Push(2, Wait(kTwo, kEvent));
+  EXPECT_TRUE(waiting.deferral.MustWait(Record(kTwo, kEvent)));
+  std::vector<uint64_t> detached;
+  const auto note = [&](DeferredFrame& frame) { detached.push_back(frame.header.seq); };
+  EXPECT_TRUE(waiting.deferral.Detach(kEvent, note));
+  EXPECT_EQ(detached, (std::vector<uint64_t>{1, 2}));
+  EXPECT_FALSE(waiting.deferral.Detach(kEvent, note));
+  // What it stood for is still waited for; who records it now, or waits for that, is behind its stream alone.
+  const wire::Id third(2, 1, 3);
+  EXPECT_FALSE(waiting.deferral.MustWait(Record(third, kEvent)));
+  EXPECT_FALSE(waiting.deferral.MustWait(Wait(third, kEvent)));
+  EXPECT_TRUE(waiting.deferral.MustWait(In(kTwo)));
+  waiting.Push(3, Record(kTwo, kEvent));
+  EXPECT_TRUE(waiting.deferral.MustWait(Wait(third, kEvent)));
+  EXPECT_TRUE(waiting.deferral.Detach(kEvent, note));
+  EXPECT_EQ(detached, (std::vector<uint64_t>{1, 2, 3}));
+  waiting.Release();
+  EXPECT_EQ(waiting.Run(), (std::vector<uint64_t>{1, 2, 3}));
+}
+
+TEST(CudaDeferral, AnEventThatAHeldLaunchRecordsKeepsItsName) {
+  Waiting waiting;
+  waiting.Hold(Record(kOne, kEvent));
+  waiting.Push(1, Wait(kTwo, kEvent));
+  EXPECT_FALSE(waiting.deferral.Detach(kEvent, [](DeferredFrame&) { FAIL(); }));
+  EXPECT_TRUE(waiting.deferral.MustWait(Record(kTwo, kEvent)));
+}
+
 TEST(CudaDeferral, AHeldStreamHoldsItsOwn) {
   Deferral deferral;
   const Deferral::Ticket hold = deferral.Hold(In(kOne));
