@@ -184,6 +184,7 @@ CUresult SendValue(CUstream handle, CUdeviceptr address, uint64_t value, unsigne
   operation.wait = wait ? 1 : 0;
   operation.wide = wide ? 1 : 0;
   operation.flags = flags;
+  if (const CUresult error = Mirrors::Get().BeforeCopy(command.stream()); error != CUDA_SUCCESS) return error;
   cuda::EnqueueStreamValues message;
   message.values = wire::ListView<cuda::StreamValue>(std::span<const cuda::StreamValue>(&operation, 1));
   return command.Send(message);
@@ -224,6 +225,7 @@ CUresult CUDAAPI cuStreamBatchMemOp_v2(CUstream handle, unsigned int count, CUst
   StreamCommand command;
   if (const CUresult error = command.Begin(handle); error != CUDA_SUCCESS) return error;
   if (values.empty()) return CUDA_SUCCESS;
+  if (const CUresult error = Mirrors::Get().BeforeCopy(command.stream()); error != CUDA_SUCCESS) return error;
   cuda::EnqueueStreamValues message;
   message.values = wire::ListView<cuda::StreamValue>(std::span<const cuda::StreamValue>(values));
   return command.Send(message);

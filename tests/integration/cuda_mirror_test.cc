@@ -451,6 +451,22 @@ TEST_F(CudaMirroredCopies, ARectangleSeesWhatAnEarlierCopyBroughtThere) {
   ExpectCopied();
 }
 
+TEST_F(CudaMirroredCopies, WhatAStreamWritesThereStays) {
+  int can = 0;
+  HAWSER_CU(cuDeviceGetAttribute(&can, CU_DEVICE_ATTRIBUTE_CAN_USE_64_BIT_STREAM_MEM_OPS, device_));
+  if (can == 0) GTEST_SKIP() << "the device writes no values";
+  CUdeviceptr mirrored = 0;
+  HAWSER_CU(cuMemHostGetDevicePointer(&mirrored, host_.data(), 0));
+  HAWSER_CU(cuStreamWriteValue32(stream_, mirrored + 8, 0x05050505, CU_STREAM_WRITE_VALUE_DEFAULT));
+  HAWSER_CU(cuMemcpyDtoDAsync(to_, mirrored, host_.size(), stream_));
+  std::vector<unsigned char> expected(host_.size(), 1), back(host_.size());
+  std::fill_n(expected.begin() + 8, 4, 5);
+  HAWSER_CU(cuStreamSynchronize(stream_));
+  HAWSER_CU(cuMemcpyDtoH(back.data(), to_, back.size()));
+  EXPECT_EQ(back, expected);
+  EXPECT_EQ(host_, expected);
+}
+
 TEST_F(CudaMirroredCopies, ANodeOfAGraphToo) {
   CUgraph graph = nullptr;
   CUgraphNode node = nullptr;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// random_cuda [FIRST [COUNT [STEPS [graphs] [mirrors]]]]: random programs over CUDA's driver API, of these seeds;
-// "graphs": with graphs; "mirrors": also with memory of the host that kernels use, and managed memory.
+// random_cuda [FIRST [COUNT [STEPS [graphs] [events] [mirrors]]]]: random programs over CUDA's driver API, of these
+// seeds; "graphs": with graphs; "events": few events, recorded again and again; "mirrors": also with memory of the host
+// that kernels use, and managed memory.
 // HAWSER_RANDOM_TELL=1 says each step. Exit status: 0, all bytes were right; 1, not, with the seed; 2, no device.
 #include <stdio.h>
 #include <stdlib.h>
