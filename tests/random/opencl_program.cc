@@ -109,7 +109,7 @@ OpenclProgram::Command OpenclProgram::EventOf(Agent agent) {
   }
   if (queue->last == nullptr || Chance(20)) {
     Enqueue(
-        *queue, "mark", {}, false,
+        *queue, "mark", {}, Blocks::kNot,
         [&](const std::vector<cl_event>& after, cl_event* event) {
           return clEnqueueMarkerWithWaitList(queue->handle, static_cast<cl_uint>(after.size()),
                                              after.empty() ? nullptr : after.data(), event);
@@ -122,7 +122,7 @@ OpenclProgram::Command OpenclProgram::EventOf(Agent agent) {
   return command;
 }
 
-Stamp OpenclProgram::Enqueue(Queue& queue, const std::string& what, const std::vector<Use>& uses, bool blocking,
+Stamp OpenclProgram::Enqueue(Queue& queue, const std::string& what, const std::vector<Use>& uses, Blocks blocks,
                              const Call& call, bool must_have_event) {
   Clock clock = queue.barrier;
   if (queue.in_order) clock.Join(queue.all);
@@ -157,15 +157,15 @@ Stamp OpenclProgram::Enqueue(Queue& queue, const std::string& what, const std::v
   const Agent agent = queue.in_order ? queue.agent : ++agents_;
   clock.Tick(agent);
   queue.all.Join(clock);
-  if (blocking) OpenFor(queue.all);  // PoCL's wait for all of their queue.
+  if (blocks != Blocks::kNot) OpenFor(queue.all);  // PoCL's wait for all of their queue.
   cl_event event = nullptr;
   const bool with_event = must_have_event || !queue.in_order || Chance(70);
   if (queue.in_order && queue.last != nullptr) {
     const cl_event old = std::exchange(queue.last, nullptr);
     Do("release", [&] { return clReleaseEvent(old); });
   }
-  Do(what + " in " + std::to_string(agent) + (blocking ? ", blocking" : "") + (after.empty() ? "" : ", after") + names +
-         " (queue " + std::to_string(queue.number) + ")",
+  Do(what + " in " + std::to_string(agent) + (blocks != Blocks::kNot ? ", blocking" : "") +
+         (after.empty() ? "" : ", after") + names + " (queue " + std::to_string(queue.number) + ")",
      [&] { return call(after, with_event ? &event : nullptr); });
   for (const cl_event each : after) Do("release", [&] { return clReleaseEvent(each); });
   if (with_event) {
@@ -179,10 +179,8 @@ Stamp OpenclProgram::Enqueue(Queue& queue, const std::string& what, const std::v
   if (Chance(20)) Do("flush", [&] { return clFlush(queue.handle); });
   if (!queue.in_order) Do("flush", [&] { return clFlush(queue.handle); });
   const Stamp stamp = {agent, clock.at(agent)};
-  const bool writes = what.find(" <- host") != std::string::npos;  // Of the program's memory.
   for (const Use& use : uses) use.memory->used.Use(use.offset, use.size, use.write, stamp);
-  // A write that blocks has taken its data, no more (OpenCL 2.2, 5.2.2); blocking maps and reads are complete.
-  if (blocking && !writes) host_.Join(clock);
+  if (blocks == Blocks::kUntilComplete) host_.Join(clock);
   return stamp;
 }
 
@@ -317,10 +315,11 @@ void OpenclProgram::AnOperation() {
   Queue& queue = AnyQueue();
   const bool blocking = operation.MayBlock() && Chance(25);
   const cl_kernel mix = kernels_[Pick(kernels_.size())];
-  Enqueue(queue, operation.Text(), operation.Uses(), blocking,
-          [&](const std::vector<cl_event>& after, cl_event* event) {
-            return operation.Enqueue(queue.handle, mix, blocking, after, event);
-          });
+  const bool writes = operation.from.memory != nullptr && operation.from.memory->kind == MemoryKind::kHost;
+  const Blocks blocks = !blocking ? Blocks::kNot : writes ? Blocks::kUntilTaken : Blocks::kUntilComplete;
+  Enqueue(queue, operation.Text(), operation.Uses(), blocks, [&](const std::vector<cl_event>& after, cl_event* event) {
+    return operation.Enqueue(queue.handle, mix, blocking, after, event);
+  });
   operation.Apply();
 }
 
@@ -363,7 +362,7 @@ void OpenclProgram::Check(Memory& memory) {
   if (IsMapped(memory, 0, memory.size, false, memory.kind != MemoryKind::kBuffer)) return;
   std::vector<uint8_t> read(memory.size);
   Queue& queue = AnyQueue();
-  Enqueue(queue, "read " + memory.Text(), {{&memory, 0, memory.size, false}}, true,
+  Enqueue(queue, "read " + memory.Text(), {{&memory, 0, memory.size, false}}, Blocks::kUntilComplete,
           [&](const std::vector<cl_event>& after, cl_event* event) {
             const auto count = static_cast<cl_uint>(after.size());
             const cl_event* const list = after.empty() ? nullptr : after.data();
@@ -408,7 +407,7 @@ void OpenclProgram::Map(Memory& memory) {
           (mapped.invalidate ? " anew"
            : mapped.write    ? " to write"
                              : ""),
-      {{&memory, mapped.offset, mapped.size, mapped.write}}, blocking,
+      {{&memory, mapped.offset, mapped.size, mapped.write}}, blocking ? Blocks::kUntilComplete : Blocks::kNot,
       [&](const std::vector<cl_event>& after, cl_event* event) {
         const auto count = static_cast<cl_uint>(after.size());
         const cl_event* const list = after.empty() ? nullptr : after.data();
@@ -454,7 +453,7 @@ void OpenclProgram::Unmap(size_t index) {
   }
   memory.used.Use(mapped.offset, mapped.size, mapped.write, host_.Tick(kTheHost));
   Queue& queue = AnyQueue();
-  Enqueue(queue, "unmap " + memory.Text(), {{&memory, mapped.offset, mapped.size, mapped.write}}, false,
+  Enqueue(queue, "unmap " + memory.Text(), {{&memory, mapped.offset, mapped.size, mapped.write}}, Blocks::kNot,
           [&](const std::vector<cl_event>& after, cl_event* event) {
             const auto count = static_cast<cl_uint>(after.size());
             const cl_event* const list = after.empty() ? nullptr : after.data();
@@ -488,7 +487,7 @@ void OpenclProgram::CloseGate() {
   Clock closed;
   closed.Tick(gate.stamp.agent);
   queue.barrier.Join(closed);
-  Enqueue(queue, "barrier behind gate " + std::to_string(gate.stamp.agent), {}, false,
+  Enqueue(queue, "barrier behind gate " + std::to_string(gate.stamp.agent), {}, Blocks::kNot,
           [&](const std::vector<cl_event>& after, cl_event* made) {
             std::vector<cl_event> list = after;
             list.push_back(event);
@@ -499,7 +498,7 @@ void OpenclProgram::CloseGate() {
 void OpenclProgram::Barrier() {
   Queue& queue = AnyQueue();
   queue.barrier.Join(queue.all);
-  Enqueue(queue, "barrier", {}, false, [&](const std::vector<cl_event>& after, cl_event* made) {
+  Enqueue(queue, "barrier", {}, Blocks::kNot, [&](const std::vector<cl_event>& after, cl_event* made) {
     if (after.empty()) return clEnqueueBarrierWithWaitList(queue.handle, 0, nullptr, made);
     const cl_int result = clEnqueueBarrierWithWaitList(queue.handle, 0, nullptr, nullptr);
     return result != CL_SUCCESS

@@ -74,8 +74,11 @@ class OpenclProgram {
   void Tell(const std::string& what) const;
 
   // Order.
+  /// What a call has waited for when it returns. A write that blocks has taken its data, no more (OpenCL 2.2, 5.2.2);
+  /// maps and reads that do are complete.
+  enum class Blocks { kNot, kUntilTaken, kUntilComplete };
   /// Enqueues a command that is in order with whatever its uses need, and maybe more.
-  Stamp Enqueue(Queue& queue, const std::string& what, const std::vector<Use>& uses, bool blocking, const Call& call,
+  Stamp Enqueue(Queue& queue, const std::string& what, const std::vector<Use>& uses, Blocks blocks, const Call& call,
                 bool must_have_event = false);
   Command EventOf(Agent agent);
   void WaitOnHost(Agent agent);

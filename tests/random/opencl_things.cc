@@ -70,7 +70,7 @@ void OpenclProgram::MakeMemory() {
       });
       Queue& queue = AnyQueue();
       const std::vector<uint8_t> bytes = memory.used.expected;
-      Enqueue(queue, "fill " + memory.Text() + " <- host", {{&memory, 0, size, true}}, true,
+      Enqueue(queue, "fill " + memory.Text() + " <- host", {{&memory, 0, size, true}}, Blocks::kUntilTaken,
               [&](const std::vector<cl_event>& after, cl_event* event) {
                 return clEnqueueSVMMemcpy(queue.handle, CL_TRUE, memory.pointer, bytes.data(), size,
                                           static_cast<cl_uint>(after.size()), after.empty() ? nullptr : after.data(),

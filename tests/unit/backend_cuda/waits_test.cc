@@ -98,6 +98,27 @@ TEST_F(WaitsTest, ToldAfterTheDataThatLandsBefore) {
   waits_->Drain(context_);
 }
 
+TEST_F(WaitsTest, DataThatIsNotCompleteKeepsNoAnswerBack) {
+  Make(true);
+  EXPECT_TRUE(waits_->AllHandedOver(context_));
+  std::latch go(1), land(1), landing(1);
+  Block(&go);
+  ASSERT_EQ(waits_->After(&lane_, stream_, events_, true,
+                          [&](CUresult) {
+                            landing.count_down();
+                            land.wait();
+                          }),
+            CUDA_SUCCESS);
+  // Whoever asks for another stream has nothing to wait for.
+  EXPECT_TRUE(waits_->AllHandedOver(context_));
+  go.count_down();
+  landing.wait();
+  EXPECT_FALSE(waits_->AllHandedOver(context_));
+  land.count_down();
+  waits_->Drain(context_);
+  EXPECT_TRUE(waits_->AllHandedOver(context_));
+}
+
 TEST_F(WaitsTest, ACallbackThatComesTooLateIsDropped) {
   Make(true);
   std::latch go(1);
