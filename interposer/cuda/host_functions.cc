@@ -29,6 +29,20 @@ uint64_t HostFunctions::Add(std::function<void(CUresult)> function, Landings bef
   return name;
 }
 
+CUresult HostFunctions::Enqueue(StreamCommand& command, std::function<void(CUresult)> function, Landings before,
+                                Calls calls) {
+  cuda::EnqueueHostFunction message;
+  message.callback = Add(std::move(function), std::move(before), calls);
+  message.always = calls == Calls::kAlways || calls == Calls::kOurs ? 1 : 0;
+  const CUresult error = command.Send(message);
+  if (error != CUDA_SUCCESS) {
+    Forget(message.callback);
+  } else if (message.always != 0) {
+    Sent(message.callback);
+  }
+  return error;
+}
+
 void HostFunctions::Sent(uint64_t callback) {
   std::lock_guard lock(mutex_);
   const auto found = entries_.find(callback);

@@ -32,6 +32,8 @@ class HostFunctions {
     kOurs,    ///< As kAlways, and no function of the application: does not wait for those of other streams.
   };
 
+  /// Puts `function(status)` into the command's stream; it runs when `before` has landed too.
+  CUresult Enqueue(StreamCommand& command, std::function<void(CUresult)> function, Landings before, Calls calls);
   /// `before`: what must have landed before `function(status)` runs. Returns its name.
   uint64_t Add(std::function<void(CUresult)> function, Landings before, Calls calls);
   /// The server will be told of it; until then it is the caller's to say that it does not run (Forget()).

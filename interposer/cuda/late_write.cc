@@ -12,16 +12,8 @@ bool HasFunctions() { return HostFunctions::Get().pending(); }
 
 /// A function that does nothing, once these have landed.
 CUresult EnqueueNothing(StreamCommand& command, const Landings& before) {
-  cuda::EnqueueHostFunction message;
-  message.callback = HostFunctions::Get().Add([](CUresult) {}, before, HostFunctions::Calls::kOurs);
-  message.always = 1;
-  const CUresult error = command.Send(message);
-  if (error == CUDA_SUCCESS) {
-    HostFunctions::Get().Sent(message.callback);
-  } else {
-    HostFunctions::Get().Forget(message.callback);
-  }
-  return error;
+  return HostFunctions::Get().Enqueue(
+      command, [](CUresult) {}, before, HostFunctions::Calls::kOurs);
 }
 
 }  // namespace
@@ -64,16 +56,11 @@ CUresult WriteLate(StreamCommand& command, const HostRegion& region, std::functi
     landing->Land();
     session->Wake();
   };
-  cuda::EnqueueHostFunction message;
-  message.callback = HostFunctions::Get().Add(take, LandingsBefore(command.stream()), HostFunctions::Calls::kOurs);
-  message.always = 1;
+  Landings before = LandingsBefore(command.stream());
   // From here on whoever waits for the stream waits for this as well.
   command.stream()->Follow(landing);
-  const CUresult error = command.Send(message);
-  if (error == CUDA_SUCCESS) {
-    HostFunctions::Get().Sent(message.callback);
-  } else {
-    HostFunctions::Get().Forget(message.callback);
+  const CUresult error = HostFunctions::Get().Enqueue(command, take, std::move(before), HostFunctions::Calls::kOurs);
+  if (error != CUDA_SUCCESS) {
     landing->Land();
     DestroyStream(own);
   }

@@ -143,12 +143,9 @@ CUresult CUDAAPI cuLaunchHostFunc(CUstream handle, CUhostFn function, void* data
   if (function == nullptr) return CUDA_ERROR_INVALID_VALUE;
   StreamCommand command;
   if (const CUresult error = command.Begin(handle); error != CUDA_SUCCESS) return error;
-  cuda::EnqueueHostFunction message;
-  message.callback =
-      HostFunctions::Get().Add([function, data](CUresult) { function(data); }, LandingsBefore(command.stream()),
-                               command.capturing() ? HostFunctions::Calls::kOften : HostFunctions::Calls::kOnce);
-  const CUresult error = command.Send(message);
-  if (error != CUDA_SUCCESS) HostFunctions::Get().Forget(message.callback);
+  const auto calls = command.capturing() ? HostFunctions::Calls::kOften : HostFunctions::Calls::kOnce;
+  const CUresult error = HostFunctions::Get().Enqueue(
+      command, [function, data](CUresult) { function(data); }, LandingsBefore(command.stream()), calls);
   command.session()->Flush();
   return error;
 }
@@ -158,17 +155,9 @@ CUresult CUDAAPI cuStreamAddCallback(CUstream handle, CUstreamCallback callback,
   StreamCommand command;
   if (const CUresult error = command.Begin(handle); error != CUDA_SUCCESS) return error;
   if (command.capturing()) return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
-  cuda::EnqueueHostFunction message;
-  message.callback =
-      HostFunctions::Get().Add([handle, callback, data](CUresult status) { callback(handle, status, data); },
-                               LandingsBefore(command.stream()), HostFunctions::Calls::kAlways);
-  message.always = 1;
-  const CUresult error = command.Send(message);
-  if (error == CUDA_SUCCESS) {
-    HostFunctions::Get().Sent(message.callback);
-  } else {
-    HostFunctions::Get().Forget(message.callback);
-  }
+  const CUresult error = HostFunctions::Get().Enqueue(
+      command, [handle, callback, data](CUresult status) { callback(handle, status, data); },
+      LandingsBefore(command.stream()), HostFunctions::Calls::kAlways);
   command.session()->Flush();
   return error;
 }

@@ -594,10 +594,10 @@ class CudaBackend final : public cuda::Handler, public SessionBackend {
   Event* OldEvent(wire::Id id, Event* now) const;
   /// The guest has released it. Its context is current.
   void EndStream(const std::shared_ptr<StreamState>& stream);
-  /// What an answer says of the graph's host nodes (graph_host_memory.h), in `found`, to which it points.
   GraphHostMemory HostMemoryOfGraphs();
   /// What the guest has given the node: in the executable graph (null: in its graph).
   uint64_t NameIn(wire::Id id, const Node& node, const GraphExec* exec);
+  /// What an answer says of the graph's host nodes (graph_host_memory.h), in `found`, to which it points.
   int32_t TellHostNodes(CUgraph graph, std::vector<cuda::HostNodeMemory>* found,
                         wire::ListView<cuda::HostNodeMemory>* functions);
 
