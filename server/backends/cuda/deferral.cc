@@ -8,6 +8,14 @@ namespace hawser::server::cuda_backend {
 
 using Kind = Footprint::Kind;
 
+namespace {
+
+bool Names(const Footprint& footprint, wire::Id event) {
+  return footprint.event == event || footprint.second_event == event;
+}
+
+}  // namespace
+
 void Deferral::Blocked::Add(const Footprint& footprint) {
   if (footprint.kind == Kind::kFree || footprint.asks || added_ == footprint) return;
   added_ = footprint;
@@ -68,29 +76,25 @@ void Deferral::Push(DeferredFrame frame) {
   frames_.push_back(std::make_unique<DeferredFrame>(std::move(frame)));
 }
 
-bool Deferral::Detach(wire::Id event, const std::function<void(DeferredFrame&)>& detach) {
-  const auto names = [event](const Footprint& footprint) {
-    return footprint.event == event || footprint.second_event == event;
-  };
+bool Deferral::CanDetach(wire::Id event) const {
   if (!event || frames_.size() > kMostDetached) return false;
-  if (std::any_of(held_.begin(), held_.end(), [&](const auto& each) { return names(each.second.stream); }))
-    return false;
-  const wire::Id nameless(UINT64_MAX - detached_);
-  bool any = false;
+  const auto held = [event](const auto& each) { return Names(each.second.stream, event); };
+  const auto waits = [event](const auto& frame) { return Names(frame->footprint, event); };
+  return std::none_of(held_.begin(), held_.end(), held) && std::any_of(frames_.begin(), frames_.end(), waits);
+}
+
+void Deferral::Detach(wire::Id event, const std::function<void(DeferredFrame&)>& detach) {
+  const wire::Id nameless(UINT64_MAX - detached_++);
   for (const auto& frame : frames_) {
-    if (!names(frame->footprint)) continue;
-    any = true;
+    if (!Names(frame->footprint, event)) continue;
     detach(*frame);
     for (wire::Id* name : {&frame->footprint.event, &frame->footprint.second_event}) {
       if (*name == event) *name = nameless;
     }
   }
-  if (!any) return false;
-  ++detached_;
   blocked_ = Blocked();
   for (const auto& [ticket, held] : held_) blocked_.Add(held.stream);
   for (const auto& frame : frames_) blocked_.Add(frame->footprint);
-  return true;
 }
 
 bool Deferral::Waits(const DeferredFrame& frame) const {

@@ -97,10 +97,11 @@ class Deferral {
   /// Whether a command that comes now must wait.
   bool MustWait(const Footprint& footprint) const { return blocked_.Hits(footprint); }
   void Push(DeferredFrame frame);
-  /// The name of this event will stand for another one, so that what waits keeps nobody from recording it: calls
-  /// detach(frame) for each command that waits and names it. False, and nothing is called: none does, or whoever holds
-  /// a stream does too, or there are so many that waiting costs less.
-  bool Detach(wire::Id event, const std::function<void(DeferredFrame&)>& detach);
+  /// Whether the event's name could stand for another event, so that what waits keeps nobody from recording it. False:
+  /// no command that waits names it, or whoever holds a stream does too, or there are so many that waiting costs less.
+  bool CanDetach(wire::Id event) const;
+  /// It will: calls detach(frame) for each command that waits and names it.
+  void Detach(wire::Id event, const std::function<void(DeferredFrame&)>& detach);
   /// Executes all that need not wait any more, in order. `execute` may hold streams; what then has to wait does. Does
   /// nothing when nothing was released.
   void Run(const std::function<void(DeferredFrame&)>& execute);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What is changed of graphs' nodes after they were made, and what the guest is told of its memory in graphs.
 #include <map>
+#include <optional>
 #include <span>
 
 #include "server/backends/cuda/backend.h"
@@ -24,13 +25,17 @@ uint64_t NameOf(const cuda::NodeParameters& from) {
 }  // namespace
 
 GraphHostMemory CudaBackend::HostMemoryOfGraphs() {
-  std::map<const std::byte*, std::pair<uint64_t, wire::Id>> stagings;
-  objects_->Table<Staging>().ForEach([&](wire::Id id, Staging& staging) {
-    if (staging.error == 0) stagings[staging.block.data()] = {staging.size, id};
-  });
+  using Stagings = std::map<const std::byte*, std::pair<uint64_t, wire::Id>>;
   return GraphHostMemory(
       &driver_,
-      [stagings = std::move(stagings)](const void* address) {
+      [this, known = std::optional<Stagings>()](const void* address) mutable {
+        if (!known) {
+          known.emplace();
+          objects_->Table<Staging>().ForEach([&](wire::Id id, Staging& staging) {
+            if (staging.error == 0) (*known)[staging.block.data()] = {staging.size, id};
+          });
+        }
+        const Stagings& stagings = *known;
         const auto* const at = static_cast<const std::byte*>(address);
         const auto after = stagings.upper_bound(at);
         if (after == stagings.begin()) return wire::Id();

@@ -91,31 +91,30 @@ int32_t CudaBackend::UnmapAddress(const cuda::Call& call, const cuda::UnmapAddre
   if (driver_.cuMemUnmap == nullptr) return ReplyStatus(call, kNotSupported);
   const uint64_t address = message.address, size = message.size;
   if (!IsReserved(address, size)) return ReplyStatus(call, CUDA_ERROR_INVALID_VALUE);
-  const auto inside = [address, size](uint64_t at) { return at >= address && at - address < size; };
+  // Returns what was mapped: its charge ends with the last of it.
   const auto forget = [&] {
+    std::vector<std::shared_ptr<PhysicalMemory>> was;
+    const auto inside = [&](uint64_t at) { return at >= address && at - address < size; };
     memory_.RemoveIf(
         [&](const MemoryRange& range) { return range.kind == MemoryKind::kMapped && inside(range.address); });
+    std::erase_if(mapped_, [&](auto& mapping) {
+      if (!inside(mapping.first)) return false;
+      was.push_back(std::move(mapping.second));
+      return true;
+    });
+    return was;
   };
   // A driver may wait for the device in this; then it is no longer the executor's.
   if (IsAllMapped(address, size) && FreesWait()) {
-    std::vector<std::shared_ptr<PhysicalMemory>> kept;
-    for (const auto& [at, memory] : mapped_) {
-      if (inside(at)) kept.push_back(memory);
-    }
-    forget();
-    std::erase_if(mapped_, [&](const auto& mapping) { return inside(mapping.first); });
-    disposals_.Add(current_, [this, call, address, size, kept = std::move(kept)]() mutable {
+    disposals_.Add(current_, [this, call, address, size, kept = forget()]() mutable {
       const CUresult result = driver_.cuMemUnmap(address, size);
-      kept.clear();  // Its charge ends with the last of it; who hears of the end may want the memory.
+      kept.clear();  // Who hears of the end may want the memory.
       (void)ReplyStatus(call, result);
     });
     return 0;
   }
   const CUresult result = driver_.cuMemUnmap(address, size);
-  if (result == CUDA_SUCCESS) {
-    forget();
-    std::erase_if(mapped_, [&](const auto& mapping) { return inside(mapping.first); });
-  }
+  if (result == CUDA_SUCCESS) (void)forget();
   return ReplyStatus(call, result);
 }
 

@@ -268,17 +268,15 @@ void CudaBackend::RenewEvent(wire::Bytes payload) {
   wire::Reader reader(payload);
   if (!message.Decode(reader)) return;
   Event* const event = objects_->Table<Event>().Find(message.event);
-  if (event == nullptr || event->error != 0 || event->fixed) return;
+  if (event == nullptr || event->error != 0 || event->fixed || !deferral_.CanDetach(message.event)) return;
   const Context* const context = objects_->Table<Context>().Find(event->context);
   if (context == nullptr || context->error != 0 || EnterNative(context->native) != 0) return;
-  const Event before = *event;
-  const bool detached = deferral_.Detach(message.event, [&](DeferredFrame& frame) {
-    if (frame.events == nullptr) frame.events = std::make_shared<OldEvents>();
-    static_cast<OldEvents*>(frame.events.get())->emplace_back(message.event, before);
-  });
-  if (!detached) return;
   CUevent native = nullptr;
-  if (driver_.cuEventCreate(&native, event->flags) != CUDA_SUCCESS) return;  // It is recorded again, as it is.
+  if (driver_.cuEventCreate(&native, event->flags) != CUDA_SUCCESS) return;  // The record waits.
+  deferral_.Detach(message.event, [&](DeferredFrame& frame) {
+    if (frame.events == nullptr) frame.events = std::make_shared<OldEvents>();
+    static_cast<OldEvents*>(frame.events.get())->emplace_back(message.event, *event);
+  });
   *event = Event::Of(&driver_, event->context, *context, native, event->flags);
 }
 

@@ -83,9 +83,10 @@ TEST(CudaDeferral, AnEventThatWaitsMayBeDetachedFromItsName) {
   EXPECT_TRUE(waiting.deferral.MustWait(Record(kTwo, kEvent)));
   std::vector<uint64_t> detached;
   const auto note = [&](DeferredFrame& frame) { detached.push_back(frame.header.seq); };
-  EXPECT_TRUE(waiting.deferral.Detach(kEvent, note));
+  ASSERT_TRUE(waiting.deferral.CanDetach(kEvent));
+  waiting.deferral.Detach(kEvent, note);
   EXPECT_EQ(detached, (std::vector<uint64_t>{1, 2}));
-  EXPECT_FALSE(waiting.deferral.Detach(kEvent, note));
+  EXPECT_FALSE(waiting.deferral.CanDetach(kEvent));
   // What it stood for is still waited for; who records it now, or waits for that, is behind its stream alone.
   const wire::Id third(2, 1, 3);
   EXPECT_FALSE(waiting.deferral.MustWait(Record(third, kEvent)));
@@ -93,7 +94,8 @@ TEST(CudaDeferral, AnEventThatWaitsMayBeDetachedFromItsName) {
   EXPECT_TRUE(waiting.deferral.MustWait(In(kTwo)));
   waiting.Push(3, Record(kTwo, kEvent));
   EXPECT_TRUE(waiting.deferral.MustWait(Wait(third, kEvent)));
-  EXPECT_TRUE(waiting.deferral.Detach(kEvent, note));
+  ASSERT_TRUE(waiting.deferral.CanDetach(kEvent));
+  waiting.deferral.Detach(kEvent, note);
   EXPECT_EQ(detached, (std::vector<uint64_t>{1, 2, 3}));
   waiting.Release();
   EXPECT_EQ(waiting.Run(), (std::vector<uint64_t>{1, 2, 3}));
@@ -103,7 +105,7 @@ TEST(CudaDeferral, AnEventThatAHeldLaunchRecordsKeepsItsName) {
   Waiting waiting;
   waiting.Hold(Record(kOne, kEvent));
   waiting.Push(1, Wait(kTwo, kEvent));
-  EXPECT_FALSE(waiting.deferral.Detach(kEvent, [](DeferredFrame&) { FAIL(); }));
+  EXPECT_FALSE(waiting.deferral.CanDetach(kEvent));
   EXPECT_TRUE(waiting.deferral.MustWait(Record(kTwo, kEvent)));
 }
 
