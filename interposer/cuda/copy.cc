@@ -144,12 +144,9 @@ CUresult CopyFromDevice(StreamCommand& command, void* to, CUdeviceptr from, size
   }
   const uint64_t mark = Mirrors::Get().Mark();
   const bool staged = wait && GoesBySlots(command, size);
-  CUresult error =
+  const CUresult error =
       staged ? HeapStaging::Get().Read(command, region.base, from, size) : SendRead(command, message, region, wait);
-  if (error == CUDA_SUCCESS && wait) error = AwaitLandings(LandingsBefore(command.stream()));
-  if (error != CUDA_SUCCESS || !wait) return error;
-  error = TakePending(command.context());
-  return error != CUDA_SUCCESS ? error : Mirrors::Get().AfterWait(mark, command.context(), command.stream());
+  return error != CUDA_SUCCESS || !wait ? error : AfterWork(command.stream(), mark);
 }
 
 CUresult CopyOnDevice(StreamCommand& command, CUdeviceptr to, CUdeviceptr from, size_t size) {

@@ -171,9 +171,9 @@ CUresult CopyRegion(StreamCommand& command, const CUDA_MEMCPY3D& copy, CopyMode 
     Size(copy, &message);
     message.size = to.memory.bytes();
     const bool wait = mode == CopyMode::kSynchronous || !IsPinned(to.memory.base);
-    CUresult error = SendRead(command, message, to.memory, wait);
-    if (error == CUDA_SUCCESS && wait) error = AwaitLandings(LandingsBefore(command.stream()));
-    return error != CUDA_SUCCESS || !wait ? error : TakePending(command.context());
+    const uint64_t mark = Mirrors::Get().Mark();
+    const CUresult error = SendRead(command, message, to.memory, wait);
+    return error != CUDA_SUCCESS || !wait ? error : AfterWork(command.stream(), mark);
   }
   cuda::CopyRegion message;
   message.destination = to.wire;

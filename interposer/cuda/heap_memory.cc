@@ -93,12 +93,6 @@ bool HeapMemory::IsIdle(StreamCommand& command) {
          IsKnownIdle(stream);
 }
 
-CUresult HeapMemory::AfterWork(StreamCommand& command, uint64_t mark) {
-  CUresult error = AwaitLandings(LandingsBefore(command.stream()));
-  if (error == CUDA_SUCCESS) error = TakePending(command.context());
-  return error != CUDA_SUCCESS ? error : Mirrors::Get().AfterWait(mark, command.context(), command.stream());
-}
-
 CUresult HeapMemory::AwaitWork(StreamCommand& command) {
   CUstream_st* const stream = command.stream();
   const uint64_t sent = command.session()->stats().commands.load(std::memory_order_relaxed);
@@ -113,7 +107,7 @@ std::optional<CUresult> HeapMemory::Copy(StreamCommand& command, CUdeviceptr add
   if (!FindInHeap(address, size)) return std::nullopt;
   const bool idle = IsIdle(command);
   if (!idle && wait == Wait::kNo) return std::nullopt;
-  const CUresult error = idle ? AfterWork(command, Mirrors::Get().Mark()) : AwaitWork(command);
+  const CUresult error = idle ? AfterWork(command.stream(), Mirrors::Get().Mark()) : AwaitWork(command);
   if (error != CUDA_SUCCESS) return error;
   const std::shared_lock lock(copying_);
   const auto range = FindInHeap(address, size);  // It may have left meanwhile.

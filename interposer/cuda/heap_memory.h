@@ -72,8 +72,6 @@ class HeapMemory {
                                CopyFunction&& copy);
   /// True when a copy in the stream has nothing to wait for.
   static bool IsIdle(StreamCommand& command);
-  /// What else the end of a stream's work implies. `mark`: the mirrors', from before.
-  static CUresult AfterWork(StreamCommand& command, uint64_t mark);
   /// Waits for what a copy comes after in the stream.
   static CUresult AwaitWork(StreamCommand& command);
 

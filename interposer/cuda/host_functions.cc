@@ -102,6 +102,7 @@ void HostFunctions::Run(const cuda::RunHostFunction& notice) {
     if (memory != nullptr) (void)FetchFor(*memory);
     entry->function(status);
     if (memory != nullptr) (void)FillFor(*memory);
+    (void)Mirrors::Get().AfterFunction();
     session->Send(done);
     session->Flush();
     if (entry->calls != Calls::kOften) Forget(done.callback);

@@ -17,7 +17,9 @@ namespace hawser::cu {
 namespace {
 
 constexpr uint64_t kPage = 4096;
-constexpr uint64_t kBlock = 64;  ///< Runs of changed bytes are found in such steps.
+/// Runs of changed bytes are found in such steps. What is between them in a step travels as well: where the other side
+/// may have changed it, not more than a word.
+constexpr uint64_t kBlock = 64, kWord = 4;
 
 void* Pointer(uint64_t address) { return reinterpret_cast<void*>(address); }
 
@@ -61,10 +63,11 @@ class Pages {
   std::byte* data_ = nullptr;
 };
 
-/// Calls visit(offset, size) for each run of bytes in which `a` and `b` differ, in order. What is in them may change
-/// meanwhile: the host writes what is attached to a stream while other streams' commands look at it here, too.
-template <typename Visit>
-CUresult ForChanges(const std::byte* a, const std::byte* b, uint64_t size, Visit visit) {
+/// Calls visit(offset, size) for each run of bytes in which `a` and `b` differ, in order; the first one lies at that
+/// address in the program's eyes. What is in them may change meanwhile: the host writes what is attached to a stream
+/// while other streams' commands look at it here, too.
+template <uint64_t kStep, typename Visit>
+CUresult ForChanges(uint64_t address, const std::byte* a, const std::byte* b, uint64_t size, Visit visit) {
   uint64_t begin = size;  // Of the run; size: there is none.
   uint64_t end = 0;
   const auto finish = [&]() -> CUresult {
@@ -81,11 +84,12 @@ CUresult ForChanges(const std::byte* a, const std::byte* b, uint64_t size, Visit
       if (const CUresult error = finish(); error != CUDA_SUCCESS) return error;
       continue;
     }
-    for (uint64_t at = page; at < page + page_size; at += kBlock) {
-      const uint64_t block = std::min(kBlock, size - at);
-      if (std::memcmp(a + at, b + at, block) != 0) {
+    for (uint64_t at = page, next = 0; at < page + page_size; at = next) {
+      next = std::min(at + kStep - (address + at) % kStep, page + page_size);
+      const bool whole = next - at == kStep;  // Nearly always, and then no call.
+      if ((whole ? std::memcmp(a + at, b + at, kStep) : std::memcmp(a + at, b + at, next - at)) != 0) {
         if (begin == size) begin = at;
-        end = at + block;
+        end = next;
       } else if (const CUresult error = finish(); error != CUDA_SUCCESS) {
         return error;
       }
@@ -225,7 +229,10 @@ CUresult Mirrors::Send(Mirror& mirror, CUstream_st* by) {
     mirror.fresh = false;
     return write(0, mirror.range.size);
   }
-  return ForChanges(mirror.host(), mirror.both.data(), mirror.range.size, write);
+  const MirrorRange& range = mirror.range;
+  // What nobody has waited for may have written beside what the host did.
+  return busy_.empty() ? ForChanges<kBlock>(range.host, mirror.host(), mirror.both.data(), range.size, write)
+                       : ForChanges<kWord>(range.host, mirror.host(), mirror.both.data(), range.size, write);
 }
 
 void Mirrors::NoteCommand(CUstream_st* stream) {
@@ -235,10 +242,13 @@ void Mirrors::NoteCommand(CUstream_st* stream) {
 
 CUresult Mirrors::Push(CUstream_st* stream, bool kernels) {
   std::lock_guard lock(mutex_);
-  if (stream->capturing.load(std::memory_order_relaxed)) return CUDA_SUCCESS;  // When the graph is launched.
+  if (stream != nullptr && stream->capturing.load(std::memory_order_relaxed)) {
+    return CUDA_SUCCESS;  // When the graph is launched.
+  }
   // While kernels run, the host may not touch managed memory: there is nothing new in it. While data is copied it may,
-  // and what is attached to one stream it may touch while kernels run in others.
-  const bool look_at_all = host_may_write_;
+  // and what is attached to one stream it may touch while kernels run in others; a function may, what it is ordered
+  // with.
+  const bool look_at_all = host_may_write_ || stream == nullptr;
   if (kernels) host_may_write_ = false;
   CUresult error = CUDA_SUCCESS;
   std::vector<CUstream_st*> used;
@@ -274,11 +284,12 @@ CUresult Mirrors::Fetch(Mirror& mirror) {
   message.size = mirror.range.size;
   const HostRegion region = HostRegion::Linear(now.data(), mirror.range.size);
   if (const CUresult error = SendRead(command, message, region, /*wait=*/true); error != CUDA_SUCCESS) return error;
-  return ForChanges(now.data(), mirror.both.data(), mirror.range.size, [&](uint64_t offset, uint64_t size) {
+  const auto take = [&](uint64_t offset, uint64_t size) {
     std::memcpy(mirror.host() + offset, now.data() + offset, size);
     std::memcpy(mirror.both.data() + offset, now.data() + offset, size);
     return CUDA_SUCCESS;
-  });
+  };
+  return ForChanges<kWord>(mirror.range.host, now.data(), mirror.both.data(), mirror.range.size, take);
 }
 
 CUresult Mirrors::Pull(uint64_t mark, CUctx_st* context, CUstream_st* stream) {

@@ -5,8 +5,8 @@
 //
 // What the host has written since is sent before work that may read it; what the device has written is fetched when the
 // program has waited for it. Changes are found by comparing with a copy of what both sides last had, so that only
-// changed bytes travel to the device. Host and device must not write the same 64 bytes between two such points: that is
-// what a device without concurrent managed access demands, and this library says that it is one.
+// changed bytes travel to the device. Host and device must not write the same four bytes between two such points: less
+// than what a device without concurrent managed access demands, and this library says that it is one.
 //
 // Threading: thread-safe. One lock, held while data is sent and awaited; nothing that receives takes it.
 #ifndef HAWSER_INTERPOSER_CUDA_MIRROR_H_
@@ -58,6 +58,8 @@ class Mirrors {
   CUresult BeforeWork(CUstream_st* stream) { return any() ? Push(stream, /*kernels=*/true) : CUDA_SUCCESS; }
   /// Before another command that may read it.
   CUresult BeforeCopy(CUstream_st* stream) { return any() ? Push(stream, /*kernels=*/false) : CUDA_SUCCESS; }
+  /// Before what is behind a host function: the device gets what that has written.
+  CUresult AfterFunction() { return any() ? Push(nullptr, /*kernels=*/false) : CUDA_SUCCESS; }
   /// A command was put into the stream.
   void AfterCommand(CUstream_st* stream) {
     if (any()) [[unlikely]]
@@ -77,6 +79,7 @@ class Mirrors {
     uint64_t command = 0;
   };
 
+  /// Null: from a host function, of whatever stream.
   CUresult Push(CUstream_st* stream, bool kernels);
   void NoteCommand(CUstream_st* stream);
   CUresult Pull(uint64_t mark, CUctx_st* context, CUstream_st* stream);

@@ -260,6 +260,12 @@ CUresult AwaitStream(CUstream_st* stream, Until until) {
   return TakePending(stream->context);
 }
 
+CUresult AfterWork(CUstream_st* stream, uint64_t mark) {
+  CUresult error = AwaitLandings(LandingsBefore(stream));
+  if (error == CUDA_SUCCESS) error = TakePending(stream->context);
+  return error != CUDA_SUCCESS ? error : Mirrors::Get().AfterWait(mark, stream->context, stream);
+}
+
 CUresult SynchronizeStream(CUstream_st* stream, Until until) {
   const uint64_t mark = Mirrors::Get().Mark();
   const CUresult error = AwaitStream(stream, until);

@@ -42,6 +42,9 @@ bool IsKnownIdle(CUstream_st* stream);
 enum class Until : uint8_t { kEnd, kTurn };
 /// Waits, and until the data that comes before is here.
 CUresult AwaitStream(CUstream_st* stream, Until until = Until::kEnd);
+/// What else the end of the stream's work implies, where something that waits has told of it: what comes to the host by
+/// then is there. `mark`: the mirrors', from before.
+CUresult AfterWork(CUstream_st* stream, uint64_t mark);
 /// The same for the application, which then finds in managed memory what the stream has left there.
 CUresult SynchronizeStream(CUstream_st* stream, Until until = Until::kEnd);
 

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "tests/integration/cuda_fixture.h"
+#include "tests/integration/held_stream.h"
 
 namespace hawser {
 namespace {
@@ -486,6 +487,63 @@ TEST_F(CudaMirroredCopies, ARectangleThatComesBackWaits) {
   copy_.dstMemoryType = CU_MEMORYTYPE_HOST, copy_.dstHost = host_.data();
   HAWSER_CU(cuMemcpy3D(&copy_));
   Expect(host_, 7, 1);
+}
+
+TEST_F(CudaMirroredCopies, HostAndDeviceWriteNextToEachOther) {
+  CUdeviceptr mirrored = 0;
+  HAWSER_CU(cuMemHostGetDevicePointer(&mirrored, host_.data(), 0));
+  HAWSER_CU(cuMemsetD32Async(mirrored + 8, 0x05050505, 1, stream_));
+  HAWSER_CU(cuMemsetD32Async(mirrored + 16, 0x05050505, 1, stream_));
+  std::fill_n(host_.begin() + 12, 4, 6);
+  HAWSER_CU(cuStreamSynchronize(stream_));
+  std::vector<unsigned char> expected(host_.size(), 1);
+  std::fill_n(expected.begin() + 8, 12, 5);
+  std::fill_n(expected.begin() + 12, 4, 6);
+  EXPECT_EQ(host_, expected);
+}
+
+TEST_F(CudaMirroredCopies, WhatIsBehindAFunctionSeesWhatItWrote) {
+  CUdeviceptr mirrored = 0;
+  HAWSER_CU(cuMemHostGetDevicePointer(&mirrored, host_.data(), 0));
+  HeldStream held;
+  held.Hold(stream_);
+  const auto write = [](void* bytes) { std::memset(bytes, 7, 64); };
+  HAWSER_CU(cuLaunchHostFunc(stream_, write, host_.data()));
+  HAWSER_CU(cuMemcpyDtoDAsync(to_, mirrored, host_.size(), stream_));
+  held.Go();
+  std::vector<unsigned char> back(host_.size());
+  HAWSER_CU(cuStreamSynchronize(stream_));
+  HAWSER_CU(cuMemcpyDtoH(back.data(), to_, back.size()));
+  Expect(back, 7, 7);
+}
+
+TEST_F(CudaMirroredCopies, ANodeBehindAFunctionToo) {
+  CUgraph graph = nullptr;
+  CUgraphNode function = nullptr, node = nullptr;
+  CUgraphExec executable = nullptr;
+  CUDA_HOST_NODE_PARAMS write{};
+  write.fn = [](void* bytes) { std::memset(bytes, 7, 64); };
+  write.userData = host_.data();
+  HAWSER_CU(cuGraphCreate(&graph, 0));
+  HAWSER_CU(cuGraphAddHostNode(&function, graph, nullptr, 0, &write));
+  HAWSER_CU(cuGraphAddMemcpyNode(&node, graph, &function, 1, &copy_, context_));
+  HAWSER_CU(cuGraphInstantiate(&executable, graph, 0));
+  HAWSER_CU(cuGraphLaunch(executable, stream_));
+  ExpectCopied();
+  HAWSER_CU(cuGraphExecDestroy(executable));
+  HAWSER_CU(cuGraphDestroy(graph));
+}
+
+TEST_F(CudaMirroredCopies, ARectangleToPageableMemoryIsAWait) {
+  CUdeviceptr mirrored = 0;
+  HAWSER_CU(cuMemHostGetDevicePointer(&mirrored, host_.data(), 0));
+  std::vector<unsigned char> pageable(64);
+  copy_.srcMemoryType = CU_MEMORYTYPE_DEVICE, copy_.srcDevice = from_;
+  copy_.dstMemoryType = CU_MEMORYTYPE_HOST, copy_.dstHost = pageable.data();
+  HAWSER_CU(cuMemsetD8Async(mirrored, 9, host_.size(), stream_));
+  HAWSER_CU(cuMemcpy3DAsync(&copy_, stream_));
+  Expect(pageable, 7, 0);
+  Expect(host_, 9, 9);
 }
 
 TEST_F(CudaMirror, WhatADeviceSaysOfSharingCanBeReliedUpon) {

@@ -18,9 +18,16 @@ enum class MemoryKind { kDevice, kPooled, kMapped, kGlobal, kManaged, kPinned, k
 inline constexpr int kMemoryKinds = 9;
 const char* Name(MemoryKind kind);
 
+/// Host and device may write next to each other in memory that both of them reach, but not the same word: where they
+/// have it each on its own, it goes from one to the other by words (docs/differences.md).
+constexpr size_t Granule(MemoryKind kind) {
+  return kind == MemoryKind::kManaged || kind == MemoryKind::kPinned || kind == MemoryKind::kRegistered ? 4 : 1;
+}
+
 /// Bytes somewhere. An array's are its rows, one after the other.
 struct Memory {
-  Memory(MemoryKind of, size_t bytes, std::mt19937_64& random) : kind(of), size(bytes), used(bytes, random) {}
+  Memory(MemoryKind of, size_t bytes, std::mt19937_64& random)
+      : kind(of), size(bytes), used(bytes, random, Granule(of)) {}
   const MemoryKind kind;
   const size_t size;
   UsedBytes used;

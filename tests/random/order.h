@@ -44,12 +44,13 @@ class Clock {
   std::vector<uint64_t> times_;
 };
 
-/// Bytes that a program uses: what they must be, and who used them last, by parts of odd sizes.
+/// Bytes that a program uses: what they must be, and who used them last, by parts of odd sizes. Parts begin at
+/// multiples of `granule`: uses of fewer bytes than that come in order, too.
 class UsedBytes {
  public:
-  UsedBytes(size_t size, std::mt19937_64& random) : expected(size) {
+  UsedBytes(size_t size, std::mt19937_64& random, size_t granule = 1) : expected(size) {
     std::set<size_t> edges = {0, size};
-    for (int i = 0; i < 7; ++i) edges.insert(random() % (size + 1));
+    for (int i = 0; i < 7; ++i) edges.insert(random() % (size + 1) / granule * granule);
     edges_.assign(edges.begin(), edges.end());
     cells_.resize(edges_.size() - 1);
   }

@@ -97,6 +97,7 @@ CUresult CudaBackend::TellAll(const Place& at, std::function<void(CUresult)> don
     CUresult result = QueryEnd(stream);
     if (result == CUDA_SUCCESS && waits_->AllHandedOver(current_)) return;
     if (result == CUDA_SUCCESS || result == CUDA_ERROR_NOT_READY) result = TellEnd(*at.context, stream, told);
+    Note(at.stream->context, result);
     told(result);
   };
   tell(*at.stream);
