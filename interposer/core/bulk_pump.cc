@@ -2,6 +2,7 @@
 #include "interposer/core/bulk_pump.h"
 
 #include "interposer/core/log.h"
+#include "interposer/core/server_order.h"
 
 namespace hawser::guest {
 namespace {
@@ -40,6 +41,7 @@ Pump::Outcome BulkPump::Fill(std::byte* to, size_t size) {
 }
 
 Pump::Outcome BulkPump::BeginChunk() {
+  BehindServer();
   const uint64_t transfer = header_.transfer;
   if ((header_.flags & wire::kBulkAbort) != 0) {
     if (header_.size != 0) return End("the server sent data with the abort of transfer " + Number(transfer));

@@ -2,6 +2,7 @@
 #include "interposer/core/command_pump.h"
 
 #include "interposer/core/log.h"
+#include "interposer/core/server_order.h"
 
 namespace hawser::guest {
 namespace {
@@ -36,6 +37,7 @@ Pump::Outcome CommandPump::Deliver() {
 }
 
 void CommandPump::Dispatch(const wire::FrameHeader& header, wire::Bytes payload) {
+  BehindServer();
   // Only the holder of the receive role counts these.
   stats_->bytes_down.store(stats_->bytes_down.load(std::memory_order_relaxed) + sizeof(header) + payload.size(),
                            std::memory_order_relaxed);

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 // cuGraph*: graphs as a whole, executable graphs.
-#include <algorithm>
 
 #include "interposer/cuda/entry.h"
 #include "interposer/cuda/graph.h"
@@ -195,10 +194,7 @@ CUresult CUDAAPI cuGraphLaunch(CUgraphExec exec, CUstream handle) {
       if (!exec->disabled_copies.contains(copy->staging.raw())) copies.push_back(copy);
     }
     has_functions = !exec->functions.empty();
-    // Else what the stand-ins bring is the same whenever it is taken.
-    const bool changes_host =
-        has_functions || std::any_of(copies.begin(), copies.end(), [](const auto& copy) { return copy->to_host; });
-    if (changes_host && !copies.empty()) {
+    if (!copies.empty()) {
       if (exec->order == nullptr) exec->order = std::make_unique<LaunchOrder>();
       order = exec->order.get();
     }

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "interposer/core/log.h"
+#include "interposer/core/server_order.h"
 #include "interposer/cuda/entry.h"
 #include "interposer/cuda/mirror.h"
 
@@ -103,6 +104,7 @@ void HostFunctions::Run(const cuda::RunHostFunction& notice) {
     entry->function(status);
     if (memory != nullptr) (void)FillFor(*memory);
     (void)Mirrors::Get().AfterFunction();
+    guest::BeforeServer();
     session->Send(done);
     session->Flush();
     if (entry->calls != Calls::kOften) Forget(done.callback);

@@ -246,5 +246,42 @@ TEST_F(CudaGraphChanges, AFunctionFindsWhatAChangedCopyBrings) {
   }
 }
 
+TEST_F(CudaGraphChanges, ACopyThatRunsOutlivesItsGraph) {
+  CUdeviceptr word = 0, other = 0;
+  HAWSER_CU(cuMemAlloc(&word, sizeof(uint32_t)));
+  HAWSER_CU(cuMemAlloc(&other, kBytes));
+  HAWSER_CU(cuMemsetD32(word, 0, 1));
+  CUstreamBatchMemOpParams wait{};
+  wait.waitValue.operation = CU_STREAM_MEM_OP_WAIT_VALUE_32;
+  wait.waitValue.address = word, wait.waitValue.value = 1, wait.waitValue.flags = CU_STREAM_WAIT_VALUE_EQ;
+  CUDA_BATCH_MEM_OP_NODE_PARAMS batch{};
+  batch.ctx = context_, batch.count = 1, batch.paramArray = &wait;
+  CUgraphNode gate = nullptr;
+  HAWSER_CU(cuGraphAddBatchMemOpNode(&gate, graph_, nullptr, 0, &batch));
+  (void)Add(ToDevice(ones_), gate);
+  Instantiate();
+  HAWSER_CU(cuGraphLaunch(executable_, stream_));
+  // It is under way, and waits.
+  EXPECT_EQ(cuStreamQuery(stream_), CUDA_ERROR_NOT_READY);
+  HAWSER_CU(cuGraphExecDestroy(executable_));
+  HAWSER_CU(cuGraphDestroy(graph_));
+
+  HAWSER_CU(cuGraphCreate(&graph_, 0));
+  CUDA_MEMCPY3D copy = ToDevice(sevens_);
+  copy.dstDevice = other;
+  (void)Add(copy);
+  Instantiate();
+  CUstream second = nullptr;
+  HAWSER_CU(cuStreamCreate(&second, CU_STREAM_NON_BLOCKING));
+  HAWSER_CU(cuGraphLaunch(executable_, second));
+  HAWSER_CU(cuStreamSynchronize(second));
+  HAWSER_CU(cuStreamWriteValue32(second, word, 1, CU_STREAM_WRITE_VALUE_DEFAULT));
+  HAWSER_CU(cuStreamSynchronize(stream_));
+  EXPECT_EQ(OnDevice(), ones_);
+  HAWSER_CU(cuStreamDestroy(second));
+  HAWSER_CU(cuMemFree(other));
+  HAWSER_CU(cuMemFree(word));
+}
+
 }  // namespace
 }  // namespace hawser

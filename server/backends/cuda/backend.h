@@ -375,6 +375,8 @@ class CudaBackend final : public cuda::Handler, public SessionBackend {
   int32_t FailRead(const cuda::Call& call, uint64_t transfer, int32_t status);
   int32_t KeepUntilDone(const Place& at, StagingPool::Block block);
   int32_t KeepUntilDone(const Place& at, std::shared_ptr<StagingPool::Block> kept);
+  /// A stand-in that its graphs need no more; launches of them may still be under way, in any stream.
+  void KeepForGraphs(wire::Id context, StagingPool::Block block);
   /// One side of a driver's copy description. False after setting *status.
   bool DescribeSide(const cuda::CopySide& side, uint64_t width, uint64_t height, uint64_t depth, bool destination,
                     CUDA_MEMCPY3D* copy, int32_t* status);

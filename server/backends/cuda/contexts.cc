@@ -394,6 +394,10 @@ int32_t CudaBackend::ReleaseObject(const cuda::Call& call, const cuda::Release& 
     }
   } else if (type == cuda::Handle::kGraph) {
     EndNodes(id);
+  } else if (type == cuda::Handle::kStaging) {
+    if (Staging* staging = objects_->Table<Staging>().Find(id); staging != nullptr && staging->error == 0) {
+      KeepForGraphs(staging->context, std::move(staging->block));
+    }
   }
   if (!objects_->Erase(id)) return Fail(call, Explain(CUDA_ERROR_INVALID_HANDLE, "there is no such object"));
   return 0;

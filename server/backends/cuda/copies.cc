@@ -419,6 +419,21 @@ int32_t CudaBackend::CreateStaging(const cuda::Call& call, const cuda::CreateSta
   return status == 0 ? 0 : Fail(call, status);
 }
 
+void CudaBackend::KeepForGraphs(wire::Id context_id, StagingPool::Block block) {
+  int32_t status = 0;
+  Context* const context = Enter(context_id, &status);
+  if (context == nullptr) return;
+  if (context->parked == nullptr) context->parked = std::make_shared<std::vector<StagingPool::Block>>();
+  context->parked->push_back(std::move(block));
+  if (captures()) return;  // To ask a stream that captures would end that: with the next one.
+  const auto parked = std::exchange(context->parked, nullptr);
+  const auto keep = [&](StreamState& stream) {
+    if (QueryEnd(stream) == CUDA_ERROR_NOT_READY) (void)TellEnd(*context, stream, [parked](CUresult) {});
+  };
+  keep(*context->legacy);
+  ForEachStream(context_id, keep);
+}
+
 int32_t CudaBackend::WriteStaging(const cuda::Call& call, const cuda::WriteStaging& message) {
   const Place at = At(message.context, message.stream);
   int32_t status = at.status;

@@ -97,6 +97,7 @@ struct Context {
   bool primary = false;
   bool reported = false;  ///< The guest knows that it is broken.
   std::shared_ptr<StagingPool> staging;
+  std::shared_ptr<std::vector<StagingPool::Block>> parked;  ///< Of graphs that have ended, while a stream captures.
   std::shared_ptr<EventPool> events;
   std::shared_ptr<EventPool> timers;
   std::shared_ptr<StreamState> legacy;
