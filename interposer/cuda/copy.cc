@@ -160,6 +160,17 @@ CUresult CopyOnDevice(StreamCommand& command, CUdeviceptr to, CUdeviceptr from, 
   return command.Send(message);
 }
 
+CUresult OnHost(StreamCommand& command, std::function<void()> copy) {
+  if (command.capturing()) {
+    return HostFunctions::Get().Enqueue(
+        command, [copy = std::move(copy)](CUresult) { copy(); }, LandingsBefore(command.stream()),
+        HostFunctions::Calls::kOften);
+  }
+  const CUresult error = SynchronizeStream(command.stream(), Until::kTurn);
+  if (error == CUDA_SUCCESS) copy();
+  return error;
+}
+
 bool IsHostMemory(CUdeviceptr address) { return IsHost(Client::Get().pointers().Find(address)); }
 
 CUresult CopyUnified(StreamCommand& command, CUdeviceptr to, CUdeviceptr from, size_t size, CopyMode mode) {
@@ -168,10 +179,9 @@ CUresult CopyUnified(StreamCommand& command, CUdeviceptr to, CUdeviceptr from, s
   const bool from_host = IsHost(pointers.Find(from));
   if (to_host && from_host) {
     // In stream order: after what the stream does with either side.
-    if (command.capturing()) return CUDA_ERROR_NOT_SUPPORTED;
-    const CUresult error = SynchronizeStream(command.stream(), Until::kTurn);
-    if (error == CUDA_SUCCESS) std::memmove(reinterpret_cast<void*>(to), reinterpret_cast<const void*>(from), size);
-    return error;
+    return OnHost(command, [to, from, size] {
+      std::memmove(reinterpret_cast<void*>(to), reinterpret_cast<const void*>(from), size);
+    });
   }
   if (to_host) return CopyFromDevice(command, reinterpret_cast<void*>(to), from, size, mode);
   if (from_host) return CopyToDevice(command, to, reinterpret_cast<const void*>(from), size, mode);

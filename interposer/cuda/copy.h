@@ -3,6 +3,8 @@
 #ifndef HAWSER_INTERPOSER_CUDA_COPY_H_
 #define HAWSER_INTERPOSER_CUDA_COPY_H_
 
+#include <functional>
+
 #include "interposer/cuda/transfer.h"
 
 namespace hawser::cu {
@@ -45,6 +47,9 @@ CUresult CopyFromDevice(StreamCommand& command, void* to, CUdeviceptr from, size
 CUresult CopyOnDevice(StreamCommand& command, CUdeviceptr to, CUdeviceptr from, size_t size);
 /// By where the addresses point.
 CUresult CopyUnified(StreamCommand& command, CUdeviceptr to, CUdeviceptr from, size_t size, CopyMode mode);
+
+/// A copy between host memories, in stream order: waits for its turn, or becomes a function of what is captured.
+CUresult OnHost(StreamCommand& command, std::function<void()> copy);
 
 /// Not the device's, nor managed.
 bool IsHostMemory(CUdeviceptr address);

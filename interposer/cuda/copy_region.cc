@@ -88,13 +88,11 @@ CUresult Take(const Fields& fields, const CUDA_MEMCPY3D& copy, RegionSide* side)
 
 /// Between host memories, in stream order.
 CUresult CopyHost(StreamCommand& command, const HostRegion& to, const HostRegion& from) {
-  if (command.capturing()) return CUDA_ERROR_NOT_SUPPORTED;
-  const CUresult error = SynchronizeStream(command.stream(), Until::kTurn);
-  if (error != CUDA_SUCCESS) return error;
-  std::vector<std::byte> packed(from.bytes());
-  from.Gather(0, packed.size(), packed.data());
-  to.Scatter(0, packed.size(), packed.data());
-  return CUDA_SUCCESS;
+  return OnHost(command, [to, from] {
+    std::vector<std::byte> packed(from.bytes());
+    from.Gather(0, packed.size(), packed.data());
+    to.Scatter(0, packed.size(), packed.data());
+  });
 }
 
 template <typename Message>

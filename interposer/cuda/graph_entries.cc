@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // cuGraph*: graphs as a whole, executable graphs.
-
+#include "interposer/cuda/capture.h"
 #include "interposer/cuda/entry.h"
 #include "interposer/cuda/graph.h"
 #include "interposer/cuda/host_functions.h"
@@ -202,20 +202,27 @@ CUresult CUDAAPI cuGraphLaunch(CUgraphExec exec, CUstream handle) {
       if (!exec->fetched.contains(copy.get())) fetched_after.push_back(copy);
     }
   }
-  if (!copies.empty() && command.capturing()) return CUDA_ERROR_NOT_SUPPORTED;
+  cuda::LaunchGraph message;
+  message.exec = exec->id;
+  if (command.capturing()) {  // It becomes a part of another graph, and so do its stand-ins.
+    const std::shared_ptr<Capture> capture = Captures::Of(command.stream());
+    if (capture == nullptr) return CUDA_ERROR_STREAM_CAPTURE_INVALIDATED;
+    if (const CUresult error = command.Send(message); error != CUDA_SUCCESS) return error;
+    std::lock_guard lock(capture->graph->mutex);
+    capture->graph->host_copies.insert(capture->graph->host_copies.end(), copies.begin(), copies.end());
+    return CUDA_SUCCESS;
+  }
   if (order != nullptr) {
     if (const CUresult error = order->Before(command); error != CUDA_SUCCESS) return error;
   }
   if (const CUresult error = FillBefore(command, copies); error != CUDA_SUCCESS) return error;
-  if (has_functions && !command.capturing()) {
+  if (has_functions) {
     if (const CUresult error = AwaitInStream(command); error != CUDA_SUCCESS) return error;
   }
   if (const CUresult error = Mirrors::Get().BeforeWork(command.stream()); error != CUDA_SUCCESS) return error;
-  cuda::LaunchGraph message;
-  message.exec = exec->id;
   if (const CUresult error = command.Send(message); error != CUDA_SUCCESS) return error;
   // What comes behind in the stream may take what the functions change.
-  if (has_functions && !command.capturing()) {
+  if (has_functions) {
     if (const CUresult error = MarkChanges(command); error != CUDA_SUCCESS) return error;
   }
   if (const CUresult error = FetchAfter(command, fetched_after); error != CUDA_SUCCESS) return error;

@@ -81,7 +81,8 @@ CUresult CopyNode(const CUDA_MEMCPY3D& from, CUcontext handle, NodeMessage* to) 
   RegionSide source;
   if (const CUresult error = Destination(copy, &destination); error != CUDA_SUCCESS) return error;
   if (const CUresult error = Source(copy, &source); error != CUDA_SUCCESS) return error;
-  if (destination.host && source.host) return CUDA_ERROR_NOT_SUPPORTED;
+  // A node has one stand-in.
+  if (destination.host && !destination.in_heap && source.host && !source.in_heap) return CUDA_ERROR_NOT_SUPPORTED;
   for (RegionSide* side : {&destination, &source}) {
     if (!side->host || side->in_heap) continue;
     const CUresult error = MakeHostCopy(context, side->memory, side == &destination, &to->host_copy);

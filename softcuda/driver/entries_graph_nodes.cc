@@ -285,6 +285,10 @@ CUresult CUDAAPI cuGraphChildGraphNodeGetGraph(CUgraphNode handle, CUgraph* grap
   ChildWork* work = nullptr;
   HAWSER_TRY(GetWork(handle, &node, &work));
   if (graph == nullptr) return CUDA_ERROR_INVALID_VALUE;
+  if (work->graph->handle == 0) {  // Of a captured launch, or inside of a child.
+    work->graph->is_child = true;
+    GetDriver()->graphs.Add(work->graph);
+  }
   *graph = reinterpret_cast<CUgraph>(work->graph->handle);
   return CUDA_SUCCESS;
 }

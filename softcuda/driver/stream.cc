@@ -268,7 +268,10 @@ CUresult LaunchGraph(const StreamPtr& stream, const std::shared_ptr<ExecutableGr
   const bool conditional = executable->graph->HasConditionals();
   if (stream->capture != nullptr) {
     if (conditional) return Invalidate(stream->capture.get(), CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED);
-    return RecordNode(stream.get(), ChildWork{executable->graph});
+    GraphPtr copy = executable->graph->Clone();  // Later changes of the executable are not for it.
+    if (copy == nullptr) return Invalidate(stream->capture.get(), CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED);
+    copy->is_child = true;
+    return RecordNode(stream.get(), ChildWork{std::move(copy)});
   }
   if (const CUresult result = CheckLegacy(*stream); result != CUDA_SUCCESS) return result;
   if (!TakeMemory(*executable)) return CUDA_ERROR_INVALID_VALUE;

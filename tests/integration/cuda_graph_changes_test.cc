@@ -283,5 +283,84 @@ TEST_F(CudaGraphChanges, ACopyThatRunsOutlivesItsGraph) {
   HAWSER_CU(cuMemFree(word));
 }
 
+TEST_F(CudaGraphChanges, ALaunchThatIsCapturedTakesItsCopiesAlong) {
+  Words words = ones_;
+  (void)Add(ToDevice(words), Add(AddTen, words, Add(ToHost(words))));
+  Instantiate();
+  CUgraph outer = nullptr;
+  CUgraphExec outer_executable = nullptr;
+  HAWSER_CU(cuStreamBeginCapture(stream_, CU_STREAM_CAPTURE_MODE_THREAD_LOCAL));
+  HAWSER_CU(cuGraphLaunch(executable_, stream_));
+  HAWSER_CU(cuStreamEndCapture(stream_, &outer));
+  HAWSER_CU(cuGraphInstantiate(&outer_executable, outer, 0));
+  for (int round = 0; round < 2; ++round) {
+    words = ones_;
+    HAWSER_CU(cuGraphLaunch(outer_executable, stream_));
+    HAWSER_CU(cuStreamSynchronize(stream_));
+    EXPECT_EQ(words, Words(kCount, 17));
+    EXPECT_EQ(OnDevice(), Words(kCount, 17));
+  }
+  HAWSER_CU(cuGraphExecDestroy(outer_executable));
+  HAWSER_CU(cuGraphDestroy(outer));
+}
+
+TEST_F(CudaGraphChanges, LaterOnesAreNotForALaunchThatWasCaptured) {
+  const CUgraphNode node = Add(ToDevice(ones_));
+  Instantiate();
+  CUgraph outer = nullptr;
+  CUgraphExec outer_executable = nullptr;
+  HAWSER_CU(cuStreamBeginCapture(stream_, CU_STREAM_CAPTURE_MODE_THREAD_LOCAL));
+  HAWSER_CU(cuGraphLaunch(executable_, stream_));
+  HAWSER_CU(cuStreamEndCapture(stream_, &outer));
+  Change(node, ToDevice(sevens_));
+  HAWSER_CU(cuGraphInstantiate(&outer_executable, outer, 0));
+  HAWSER_CU(cuGraphLaunch(outer_executable, stream_));
+  EXPECT_EQ(OnDevice(), ones_);
+  Launch();
+  EXPECT_EQ(OnDevice(), sevens_);
+  HAWSER_CU(cuGraphExecDestroy(outer_executable));
+  HAWSER_CU(cuGraphDestroy(outer));
+}
+
+TEST_F(CudaGraphChanges, AGraphInsideOfAChildKeepsItsCopiesAndFunctions) {
+  Words words = ones_;
+  (void)Add(ToDevice(words), Add(AddTen, words, Add(ToHost(words))));
+  CUgraph middle = nullptr;
+  CUgraphNode node = nullptr;
+  HAWSER_CU(cuGraphCreate(&middle, 0));
+  HAWSER_CU(cuGraphAddChildGraphNode(&node, middle, nullptr, 0, graph_));
+  HAWSER_CU(cuGraphDestroy(graph_));
+  HAWSER_CU(cuGraphCreate(&graph_, 0));
+  HAWSER_CU(cuGraphAddChildGraphNode(&node, graph_, nullptr, 0, middle));
+  HAWSER_CU(cuGraphDestroy(middle));
+  Instantiate();
+  for (int round = 0; round < 2; ++round) {
+    words = ones_;
+    Launch();
+    EXPECT_EQ(words, Words(kCount, 17));
+    EXPECT_EQ(OnDevice(), Words(kCount, 17));
+  }
+}
+
+TEST_F(CudaGraphChanges, ACopyWithinTheHostIsCapturedToo) {
+  Words first = ones_, second = ones_;
+  HAWSER_CU(cuGraphDestroy(graph_));
+  HAWSER_CU(cuStreamBeginCapture(stream_, CU_STREAM_CAPTURE_MODE_THREAD_LOCAL));
+  HAWSER_CU(cuMemcpyDtoHAsync(first.data(), from_, kBytes, stream_));
+  HAWSER_CU(cuMemcpyAsync(reinterpret_cast<CUdeviceptr>(second.data()), reinterpret_cast<CUdeviceptr>(first.data()),
+                          kBytes, stream_));
+  HAWSER_CU(cuMemcpyHtoDAsync(to_, second.data(), kBytes, stream_));
+  HAWSER_CU(cuStreamEndCapture(stream_, &graph_));
+  EXPECT_EQ(second, ones_);
+  Instantiate();
+  for (int round = 0; round < 2; ++round) {
+    first = second = ones_;
+    Launch();
+    EXPECT_EQ(first, sevens_);
+    EXPECT_EQ(second, sevens_);
+    EXPECT_EQ(OnDevice(), sevens_);
+  }
+}
+
 }  // namespace
 }  // namespace hawser
