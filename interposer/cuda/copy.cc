@@ -164,7 +164,7 @@ CUresult OnHost(StreamCommand& command, std::function<void()> copy) {
   if (command.capturing()) {
     return HostFunctions::Get().Enqueue(
         command, [copy = std::move(copy)](CUresult) { copy(); }, LandingsBefore(command.stream()),
-        HostFunctions::Calls::kOften);
+        HostFunctions::Calls::kOursOften);
   }
   const CUresult error = SynchronizeStream(command.stream(), Until::kTurn);
   if (error == CUDA_SUCCESS) copy();

@@ -207,6 +207,10 @@ CUresult CUDAAPI cuGraphLaunch(CUgraphExec exec, CUstream handle) {
   if (command.capturing()) {  // It becomes a part of another graph, and so do its stand-ins.
     const std::shared_ptr<Capture> capture = Captures::Of(command.stream());
     if (capture == nullptr) return CUDA_ERROR_STREAM_CAPTURE_INVALIDATED;
+    for (const auto& copy : copies) {
+      if (copy->to_host) continue;
+      if (const CUresult error = CaptureHandOver(command, copy->memory); error != CUDA_SUCCESS) return error;
+    }
     if (const CUresult error = command.Send(message); error != CUDA_SUCCESS) return error;
     std::lock_guard lock(capture->graph->mutex);
     capture->graph->host_copies.insert(capture->graph->host_copies.end(), copies.begin(), copies.end());

@@ -1,10 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "interposer/cuda/graph_memory.h"
 
+#include <algorithm>
+#include <mutex>
 #include <utility>
 
 #include "interposer/cuda/capture.h"
 #include "interposer/cuda/graph.h"
+#include "interposer/cuda/host_functions.h"
 
 namespace hawser::cu {
 namespace {
@@ -47,6 +50,9 @@ CUresult Fetch(StreamCommand& command, const HostCopy& copy) {
 CUresult AddCopy(StreamCommand& command, const cuda::CopySide& device, const HostRegion& memory, bool to_host) {
   const std::shared_ptr<Capture> capture = Captures::Of(command.stream());
   if (capture == nullptr) return CUDA_ERROR_STREAM_CAPTURE_INVALIDATED;
+  if (!to_host) {
+    if (const CUresult error = CaptureHandOver(command, memory); error != CUDA_SUCCESS) return error;
+  }
   std::shared_ptr<HostCopy> copy;
   if (const CUresult error = MakeHostCopy(command.context(), memory, to_host, &copy); error != CUDA_SUCCESS) {
     return error;
@@ -89,6 +95,25 @@ CUresult MakeHostCopy(CUctx_st* context, const HostRegion& memory, bool to_host,
   const CUresult error = FromWire(session->Send(message));
   if (error == CUDA_SUCCESS) *copy = std::move(made);
   return error;
+}
+
+bool IsBroughtTo(const HostRegion& memory, const HostCopies& copies) {
+  const auto brings = [&memory](const auto& copy) {
+    const HostRegion& to = copy->memory;
+    return copy->to_host && to.base < memory.base + memory.extent() && memory.base < to.base + to.extent();
+  };
+  return std::any_of(copies.begin(), copies.end(), brings);
+}
+
+CUresult CaptureHandOver(StreamCommand& command, const HostRegion& memory) {
+  const std::shared_ptr<Capture> capture = Captures::Of(command.stream());
+  if (capture == nullptr) return CUDA_ERROR_STREAM_CAPTURE_INVALIDATED;
+  {
+    std::lock_guard lock(capture->graph->mutex);
+    if (!IsBroughtTo(memory, capture->graph->host_copies)) return CUDA_SUCCESS;
+  }
+  return HostFunctions::Get().Enqueue(
+      command, [](CUresult) {}, {}, HostFunctions::Calls::kOursOften);
 }
 
 cuda::CopySide SideOf(const HostCopy& copy) {
@@ -187,6 +212,9 @@ CUresult FetchAfter(StreamCommand& command, const HostCopies& copies) {
 }
 
 CUresult FetchFor(const FunctionMemory& memory) {
+  // Guards all copies' run_since, and is held until what one function fetches is there for the others too.
+  static std::mutex mutex;
+  std::lock_guard lock(mutex);
   HostCopies missing;
   for (const auto& copy : memory.fetch) {
     const bool again = copy->run_since.contains(memory.function);

@@ -25,16 +25,21 @@ struct HostCopy {
   HostRegion memory;
   bool to_host = false;
   /// Functions that have run since the copy's data was fetched last: the first one that runs again belongs to another
-  /// launch. Of the callback thread.
+  /// launch. With FetchFor()'s lock.
   std::set<uint64_t> run_since;
 };
 using HostCopies = std::vector<std::shared_ptr<HostCopy>>;
 
 /// A stand-in for that memory.
 CUresult MakeHostCopy(CUctx_st* context, const HostRegion& memory, bool to_host, std::shared_ptr<HostCopy>* copy);
+/// One of the copies brings something to that memory.
+bool IsBroughtTo(const HostRegion& memory, const HostCopies& copies);
 /// How a copy in a graph names it: tightly packed.
 cuda::CopySide SideOf(const HostCopy& copy);
 
+/// Before something captured that takes this memory from the host: where copies of the graph bring something there, a
+/// function that has nothing to do but to fetch that and to fill what comes behind it.
+CUresult CaptureHandOver(StreamCommand& command, const HostRegion& memory);
 /// A copy from or to host memory, while the command's stream is being captured.
 CUresult CaptureWrite(StreamCommand& command, CUdeviceptr to, const HostRegion& from);
 CUresult CaptureRead(StreamCommand& command, CUdeviceptr from, const HostRegion& to);

@@ -23,7 +23,7 @@ uint64_t HostFunctions::Add(std::function<void(CUresult)> function, Landings bef
     std::lock_guard lock(mutex_);
     name = next_++;
     entries_[name] = std::make_shared<Entry>(Entry{std::move(function), std::move(before), calls, session});
-    if (calls != Calls::kOften) pending_.fetch_add(1, std::memory_order_relaxed);
+    if (!IsNode(calls)) pending_.fetch_add(1, std::memory_order_relaxed);
   }
   // Somebody must hear the server although no thread of the application waits.
   session->AddListener();
@@ -62,7 +62,7 @@ void HostFunctions::Forget(uint64_t callback) {
     std::lock_guard lock(mutex_);
     const auto entry = entries_.find(callback);
     known = entry != entries_.end();
-    if (known && entry->second->calls != Calls::kOften) pending_.fetch_sub(1, std::memory_order_relaxed);
+    if (known && !IsNode(entry->second->calls)) pending_.fetch_sub(1, std::memory_order_relaxed);
     if (known) entries_.erase(entry);
   }
   if (known) Client::Get().session()->RemoveListener();
@@ -107,7 +107,7 @@ void HostFunctions::Run(const cuda::RunHostFunction& notice) {
     guest::BeforeServer();
     session->Send(done);
     session->Flush();
-    if (entry->calls != Calls::kOften) Forget(done.callback);
+    if (!IsNode(entry->calls)) Forget(done.callback);
   });
 }
 
@@ -122,14 +122,14 @@ void HostFunctions::Abandon() {
       continue;
     }
     if (MustRun(*what) && !what->asked) told[name] = what;
-    if (what->calls != Calls::kOften) pending_.fetch_sub(1, std::memory_order_relaxed);
+    if (!IsNode(what->calls)) pending_.fetch_sub(1, std::memory_order_relaxed);
     entry = entries_.erase(entry);
   }
   for (const auto& [name, entry] : told) Tell(entry);
 }
 
 void HostFunctions::Post(const Entry& entry, std::function<void()> run) {
-  if (entry.calls == Calls::kOurs) {
+  if (entry.calls == Calls::kOurs || entry.calls == Calls::kOursOften) {
     entry.session->PostChore(std::move(run));
   } else {
     entry.session->PostCallback(std::move(run));

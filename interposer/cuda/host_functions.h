@@ -26,10 +26,11 @@ class HostFunctions {
   static HostFunctions& Get();
 
   enum class Calls {
-    kOnce,    ///< At most once: not behind an error.
-    kAlways,  ///< Once, with the error if there is one, be it the session's end (cuStreamAddCallback).
-    kOften,   ///< Any number of times until Forget(): a graph's node.
-    kOurs,    ///< As kAlways, and no function of the application: does not wait for those of other streams.
+    kOnce,       ///< At most once: not behind an error.
+    kAlways,     ///< Once, with the error if there is one, be it the session's end (cuStreamAddCallback).
+    kOften,      ///< Any number of times until Forget(): a graph's node.
+    kOurs,       ///< As kAlways, and no function of the application: does not wait for those of other streams.
+    kOursOften,  ///< As kOften, likewise.
   };
 
   /// Puts `function(status)` into the command's stream; it runs when `before` has landed too.
@@ -60,6 +61,7 @@ class HostFunctions {
     bool asked = false;                            // The server's wish to run it is on its way to the callback thread.
   };
 
+  static bool IsNode(Calls calls) { return calls == Calls::kOften || calls == Calls::kOursOften; }
   static bool MustRun(const Entry& entry) { return entry.calls == Calls::kAlways || entry.calls == Calls::kOurs; }
   static void Post(const Entry& entry, std::function<void()> run);
   static void Tell(const std::shared_ptr<Entry>& entry);

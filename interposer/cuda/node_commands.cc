@@ -95,6 +95,13 @@ void Adopt(CUgraphNode node, NodeMessage& message, wire::Id old) {
   if (message.parameters.callback != 0) node->callback = message.parameters.callback;
 }
 
+/// It copies from host memory to which another copy of the graph brings something.
+bool TakesWhatCopiesBring(CUgraph graph, const NodeMessage& message) {
+  if (message.host_copy == nullptr || message.host_copy->to_host) return false;
+  std::lock_guard lock(graph->mutex);
+  return IsBroughtTo(message.host_copy->memory, graph->host_copies);
+}
+
 /// Nodes that a new one of the graph can depend on: its own, each once.
 bool CanDependOn(CUgraph graph, const CUgraphNode* nodes, size_t count) {
   std::vector<CUgraphNode> sorted(nodes, nodes + count);
@@ -118,6 +125,20 @@ Message About(CUgraphNode node, CUgraph graph, const std::vector<wire::Id>& depe
 CUresult AddNode(CUgraphNode* result, CUgraph graph, const CUgraphNode* dependencies, size_t count, NodeMessage& from) {
   if (const CUresult error = CheckGraph(graph); error != CUDA_SUCCESS) return error;
   if (result == nullptr) return CUDA_ERROR_INVALID_VALUE;
+  CUgraphNode between = nullptr;
+  if (count != 0 && TakesWhatCopiesBring(graph, from)) {
+    // A function that has nothing to do but to fetch that and to fill what comes behind it.
+    NodeMessage function;
+    function.parameters.kind = CU_GRAPH_NODE_TYPE_HOST;
+    function.parameters.callback = HostFunctions::Get().Add([](CUresult) {}, {}, HostFunctions::Calls::kOursOften);
+    function.sure = true;
+    const CUresult error = AddNode(&between, graph, dependencies, count, function);
+    if (error != CUDA_SUCCESS) {
+      HostFunctions::Get().Forget(function.parameters.callback);
+      return error;
+    }
+    dependencies = &between, count = 1;
+  }
   std::vector<wire::Id> ids;
   if (const CUresult error = NodeIds(dependencies, count, &ids); error != CUDA_SUCCESS) return error;
   CUgraphNode node = NewNode(graph, static_cast<CUgraphNodeType>(from.parameters.kind));

@@ -362,5 +362,30 @@ TEST_F(CudaGraphChanges, ACopyWithinTheHostIsCapturedToo) {
   }
 }
 
+TEST_F(CudaGraphChanges, ACopyTakesWhatAnotherOneBrought) {
+  Words words = ones_;
+  (void)Add(ToDevice(words), Add(ToHost(words)));
+  Instantiate();
+  for (int round = 0; round < 2; ++round) {
+    words = ones_;
+    Launch();
+    EXPECT_EQ(words, sevens_);
+    EXPECT_EQ(OnDevice(), sevens_);
+  }
+}
+
+TEST_F(CudaGraphChanges, ACopyThatIsCapturedToo) {
+  Words words = ones_;
+  HAWSER_CU(cuGraphDestroy(graph_));
+  HAWSER_CU(cuStreamBeginCapture(stream_, CU_STREAM_CAPTURE_MODE_THREAD_LOCAL));
+  HAWSER_CU(cuMemcpyDtoHAsync(words.data(), from_, kBytes, stream_));
+  HAWSER_CU(cuMemcpyHtoDAsync(to_, words.data(), kBytes, stream_));
+  HAWSER_CU(cuStreamEndCapture(stream_, &graph_));
+  Instantiate();
+  Launch();
+  EXPECT_EQ(words, sevens_);
+  EXPECT_EQ(OnDevice(), sevens_);
+}
+
 }  // namespace
 }  // namespace hawser

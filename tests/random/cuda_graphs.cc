@@ -10,25 +10,18 @@ void CudaProgram::MakeGraph() {
   if (graphs_.size() >= 4) return DestroyGraph(Pick(graphs_.size()));
   Graph graph{};
   const size_t count = 1 + Pick(8);
+  const bool captured = Chance(50);
   for (size_t tries = 0; tries < 40 && graph.operations.size() < count; ++tries) {
     Operation operation;
     if (!Choose(&operation, true, kTheHost)) continue;
-    const auto is_copy = [](const Operation& each) {
-      return each.what == Operation::What::kCopy || each.what == Operation::What::kRectangle;
-    };
-    // A copy from the host's memory does not see what another copy of the graph puts there (docs/differences.md).
-    const auto writes = [&](const Operation& earlier) {
-      return is_copy(earlier) && earlier.to.memory == operation.from.memory && operation.from.memory->IsPlainHost();
-    };
-    const bool copy = is_copy(operation);
-    // Copies from host to host are refused in graphs.
-    if (copy && operation.to.memory->IsPlainHost() && operation.from.memory->IsPlainHost()) continue;
-    if (copy && std::any_of(graph.operations.begin(), graph.operations.end(), writes)) continue;
+    const bool copy = operation.what == Operation::What::kCopy || operation.what == Operation::What::kRectangle;
+    // A node has memory of the host on one side.
+    if (!captured && copy && operation.to.memory->IsPlainHost() && operation.from.memory->IsPlainHost()) continue;
     graph.operations.push_back(operation);
   }
   if (graph.operations.empty()) return;
   const Kernels& kernels = AnyKernels();
-  Chance(50) ? Capture(&graph, kernels) : Build(&graph, kernels);
+  captured ? Capture(&graph, kernels) : Build(&graph, kernels);
   Do("instantiate", [&] { return cuGraphInstantiate(&graph.executable, graph.graph, 0); });
   if (Chance(30)) {
     Stream& stream = AnyStream();
