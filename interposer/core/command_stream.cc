@@ -6,6 +6,7 @@
 #include <thread>
 
 #include "interposer/core/log.h"
+#include "interposer/core/server_order.h"
 
 namespace hawser::guest {
 namespace {
@@ -81,6 +82,7 @@ bool CommandStream::SendLarge(const Command& command, ReplySink* sink) {
 }
 
 bool CommandStream::Write(const Command& command, std::byte* frame, size_t size, ReplySink* sink) {
+  BeforeServer();
   const uint64_t seq = seq_ + 1;
   const FrameHeader header{static_cast<uint32_t>(command.size), command.opcode, command.flags, seq};
   std::memcpy(frame, &header, sizeof(header));

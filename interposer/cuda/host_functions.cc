@@ -5,7 +5,6 @@
 #include <utility>
 
 #include "interposer/core/log.h"
-#include "interposer/core/server_order.h"
 #include "interposer/cuda/entry.h"
 #include "interposer/cuda/mirror.h"
 
@@ -104,7 +103,6 @@ void HostFunctions::Run(const cuda::RunHostFunction& notice) {
     entry->function(status);
     if (memory != nullptr) (void)FillFor(*memory);
     (void)Mirrors::Get().AfterFunction();
-    guest::BeforeServer();
     session->Send(done);
     session->Flush();
     if (!IsNode(entry->calls)) Forget(done.callback);
