@@ -69,6 +69,7 @@ void ForgetGraph(CUgraph_st* graph) {
     std::lock_guard lock(graph->mutex);
     nodes.swap(graph->nodes);
     graph->host_copies.clear();
+    graph->host_functions.clear();
   }
   for (CUgraphNode_st* node : nodes) Bury(node);
   const wire::Id id = graph->id;
@@ -121,7 +122,7 @@ CUresult AwaitFunctions(CUgraphExec_st* exec) {
   LaunchOrder* order = nullptr;
   {
     std::lock_guard lock(exec->mutex);
-    if (!exec->functions.empty()) order = exec->order.get();
+    if (!exec->functions.empty() && !exec->host_copies.empty()) order = exec->order.get();
   }
   // Who changes it does not launch it meanwhile.
   return order != nullptr ? order->Await() : CUDA_SUCCESS;

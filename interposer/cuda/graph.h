@@ -44,6 +44,7 @@ struct CUgraph_st final : hawser::cu::Object {
 
   std::mutex mutex;  ///< Guards what follows.
   hawser::cu::HostCopies host_copies;
+  hawser::cu::GraphFunctions host_functions;      ///< With those of its children.
   std::vector<CUgraphNode_st*> nodes;             ///< Those that have names here.
   std::map<CUuserObject, unsigned> user_objects;  ///< References that it holds.
   bool is_child = false;                          ///< A node's child graph or body: not destroyed by itself.
@@ -61,7 +62,8 @@ struct CUgraphExec_st final : hawser::cu::Object {
   std::set<uint64_t> disabled_copies;  ///< Names of their stand-ins.
   /// Of its host nodes, by callbacks: what is known of each.
   std::map<uint64_t, std::shared_ptr<const hawser::cu::FunctionMemory>> functions;
-  std::unique_ptr<hawser::cu::LaunchOrder> order;  ///< Null: there was no launch with such that needs it.
+  hawser::cu::GraphFunctions host_functions;
+  std::unique_ptr<hawser::cu::LaunchOrder> order;  ///< Null: there was no launch with any of that.
   std::set<uint64_t> disabled;                     ///< Names of nodes.
   std::map<CUuserObject, unsigned> user_objects;
 };

@@ -23,13 +23,14 @@ CUresult SendRelease(wire::Id id) {
   return FromWire(Client::Get().session()->Send(message));
 }
 
-/// The graph's stand-ins for host memory, with those of its children and bodies.
-void Collect(CUgraph_st* graph, HostCopies* copies) {
+/// The graph's stand-ins for host memory, and its functions, with those of its children and bodies.
+void Collect(CUgraph_st* graph, HostCopies* copies, GraphFunctions* functions) {
   std::lock_guard lock(graph->mutex);
   copies->insert(copies->end(), graph->host_copies.begin(), graph->host_copies.end());
+  functions->insert(functions->end(), graph->host_functions.begin(), graph->host_functions.end());
   for (CUgraphNode_st* node : graph->nodes) {
-    if (node->child != nullptr) Collect(node->child, copies);
-    for (CUgraph_st* body : node->bodies) Collect(body, copies);
+    if (node->child != nullptr) Collect(node->child, copies, functions);
+    for (CUgraph_st* body : node->bodies) Collect(body, copies, functions);
   }
 }
 
@@ -91,7 +92,7 @@ CUresult Instantiate(CUgraphExec* result, CUgraph graph, unsigned long long flag
     session->FreeId(id);
     return error;
   }
-  Collect(graph, &exec->host_copies);
+  Collect(graph, &exec->host_copies, &exec->host_functions);
   TakeFunctions(exec, answer->functions);
   ShareUserObjects(graph, exec);
   *result = exec;
@@ -129,9 +130,11 @@ CUresult CUDAAPI cuGraphClone(CUgraph* result, CUgraph original) {
     return error;
   }
   HostCopies copies;
-  Collect(original, &copies);
+  GraphFunctions functions;
+  Collect(original, &copies, &functions);
   std::lock_guard lock(clone->mutex);
   clone->host_copies = std::move(copies);
+  clone->host_functions = std::move(functions);
   *result = clone;
   return CUDA_SUCCESS;
 }
@@ -166,6 +169,10 @@ CUresult CUDAAPI cuGraphExecDestroy(CUgraphExec exec) {
   {
     std::lock_guard lock(exec->mutex);
     exec->host_copies.clear();
+    exec->functions.clear();
+    // A launch that is under way may yet call them.
+    if (exec->order != nullptr) exec->order->Keep(std::exchange(exec->host_functions, {}));
+    exec->host_functions.clear();
     exec->order.reset();
   }
   const wire::Id id = exec->id;
@@ -194,7 +201,7 @@ CUresult CUDAAPI cuGraphLaunch(CUgraphExec exec, CUstream handle) {
       if (!exec->disabled_copies.contains(copy->staging.raw())) copies.push_back(copy);
     }
     has_functions = !exec->functions.empty();
-    if (!copies.empty()) {
+    if (!copies.empty() || !exec->host_functions.empty()) {
       if (exec->order == nullptr) exec->order = std::make_unique<LaunchOrder>();
       order = exec->order.get();
     }
@@ -212,8 +219,10 @@ CUresult CUDAAPI cuGraphLaunch(CUgraphExec exec, CUstream handle) {
       if (const CUresult error = CaptureHandOver(command, copy->memory); error != CUDA_SUCCESS) return error;
     }
     if (const CUresult error = command.Send(message); error != CUDA_SUCCESS) return error;
-    std::lock_guard lock(capture->graph->mutex);
+    std::scoped_lock lock(exec->mutex, capture->graph->mutex);
     capture->graph->host_copies.insert(capture->graph->host_copies.end(), copies.begin(), copies.end());
+    capture->graph->host_functions.insert(capture->graph->host_functions.end(), exec->host_functions.begin(),
+                                          exec->host_functions.end());
     return CUDA_SUCCESS;
   }
   if (order != nullptr) {
@@ -261,10 +270,14 @@ CUresult CUDAAPI cuGraphExecUpdate_v2(CUgraphExec exec, CUgraph graph, CUgraphEx
     return error;
   }
   HostCopies copies;
-  Collect(graph, &copies);
+  GraphFunctions functions;
+  Collect(graph, &copies, &functions);
   {
     std::lock_guard lock(exec->mutex);
     exec->host_copies = std::move(copies);
+    exec->host_functions.swap(functions);
+    // A launch that was made before may yet call those that were there.
+    if (exec->order != nullptr) exec->order->Keep(std::move(functions));
   }
   TakeFunctions(exec, answer->functions);
   return CUDA_SUCCESS;

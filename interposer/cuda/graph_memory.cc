@@ -81,6 +81,17 @@ HostCopy::~HostCopy() {
   session->FreeId(staging);
 }
 
+GraphFunction::~GraphFunction() { HostFunctions::Get().Forget(callback); }
+
+std::shared_ptr<const GraphFunction> TakeOut(GraphFunctions* functions, uint64_t callback) {
+  const auto at = std::find_if(functions->begin(), functions->end(),
+                               [callback](const auto& each) { return each->callback == callback; });
+  if (at == functions->end()) return nullptr;
+  std::shared_ptr<const GraphFunction> taken = *at;
+  functions->erase(at);
+  return taken;
+}
+
 CUresult MakeHostCopy(CUctx_st* context, const HostRegion& memory, bool to_host, std::shared_ptr<HostCopy>* copy) {
   guest::Session* session = Client::Get().session();
   auto made = std::make_shared<HostCopy>();
@@ -169,7 +180,10 @@ CUresult LaunchOrder::After(StreamCommand& command) {
   landings_.Assign(LandingsBefore(stream));
   cuda::RecordEvent message;
   message.event = event_;
-  return command.Send(message);
+  const CUresult error = command.Send(message);
+  where_ = stream;
+  position_ = stream->submitted.load(std::memory_order_relaxed);
+  return error;
 }
 
 CUresult LaunchOrder::Await() {
@@ -177,6 +191,27 @@ CUresult LaunchOrder::Await() {
   cuda::SynchronizeEvent message;
   message.event = event_;
   return AskStatus(Client::Get().session(), message);
+}
+
+bool LaunchOrder::IsKnownOver() const {
+  return !event_ || (CheckObject(where_, Kind::kStream) == CUDA_SUCCESS && where_->id == stream_ &&
+                     where_->finished.load(std::memory_order_acquire) >= position_);
+}
+
+void LaunchOrder::Keep(GraphFunctions functions) {
+  if (functions.empty() || IsKnownOver()) return;
+  CUstream_st* own = nullptr;
+  if (MakeStream(context_, CU_STREAM_NON_BLOCKING, 0, &own, /*ours=*/true) != CUDA_SUCCESS) return;
+  StreamCommand command;
+  command.On(own);
+  cuda::WaitEvent message;
+  message.event = event_;
+  if (command.Send(message) == CUDA_SUCCESS) {
+    (void)HostFunctions::Get().Enqueue(
+        command, [kept = std::move(functions)](CUresult) {}, {}, HostFunctions::Calls::kOurs);
+  }
+  DestroyStream(own);
+  command.session()->Flush();
 }
 
 void LaunchOrder::Drop() {

@@ -4,6 +4,7 @@
 #ifndef HAWSER_INTERPOSER_CUDA_GRAPH_MEMORY_H_
 #define HAWSER_INTERPOSER_CUDA_GRAPH_MEMORY_H_
 
+#include <cstdint>
 #include <memory>
 #include <set>
 #include <vector>
@@ -29,6 +30,20 @@ struct HostCopy {
   std::set<uint64_t> run_since;
 };
 using HostCopies = std::vector<std::shared_ptr<HostCopy>>;
+
+/// A function of graphs' nodes, by its name. It ends with the last graph, executable graph or launch that may call it.
+class GraphFunction {
+ public:
+  explicit GraphFunction(uint64_t name) : callback(name) {}
+  ~GraphFunction();
+  GraphFunction(const GraphFunction&) = delete;
+  GraphFunction& operator=(const GraphFunction&) = delete;
+
+  const uint64_t callback;
+};
+using GraphFunctions = std::vector<std::shared_ptr<const GraphFunction>>;
+/// Takes the one of that name out. Null: it is not there.
+std::shared_ptr<const GraphFunction> TakeOut(GraphFunctions* functions, uint64_t callback);
 
 /// A stand-in for that memory.
 CUresult MakeHostCopy(CUctx_st* context, const HostRegion& memory, bool to_host, std::shared_ptr<HostCopy>* copy);
@@ -72,13 +87,20 @@ class LaunchOrder {
   CUresult After(StreamCommand& command);
   /// Waits until the last launch is over.
   CUresult Await();
+  /// Keeps this until then.
+  void Keep(GraphFunctions functions);
 
  private:
   void Drop();
+  /// Without asking.
+  bool IsKnownOver() const;
 
   wire::Id event_;  ///< Recorded behind the last launch; null: there was none, or it has been waited for.
   CUctx_st* context_ = nullptr;
-  wire::Id stream_;  ///< Of the last launch.
+  // Of the last launch:
+  wire::Id stream_;
+  CUstream_st* where_ = nullptr;  ///< The same one, if it still is that.
+  uint64_t position_ = 0;         ///< In it.
   LandingList landings_;
 };
 

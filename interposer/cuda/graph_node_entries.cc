@@ -151,11 +151,7 @@ CUresult CUDAAPI cuGraphAddHostNode(CUgraphNode* node, CUgraph graph, const CUgr
   CUresult error = HostNode(*params, &message);
   if (error != CUDA_SUCCESS) return error;
   error = AddNode(node, graph, dependencies, count, message);
-  if (error == CUDA_SUCCESS) {
-    (*node)->host = *params;
-  } else {
-    HostFunctions::Get().Forget(message.parameters.callback);
-  }
+  if (error == CUDA_SUCCESS) (*node)->host = *params;
   return error;
 }
 
@@ -167,12 +163,15 @@ CUresult CUDAAPI cuGraphAddChildGraphNode(CUgraphNode* node, CUgraph graph, cons
   message.parameters.graph = child->id;
   if (const CUresult error = AddNode(node, graph, dependencies, count, message); error != CUDA_SUCCESS) return error;
   HostCopies copies;
+  GraphFunctions functions;
   {
     std::lock_guard lock(child->mutex);
     copies = child->host_copies;
+    functions = child->host_functions;
   }
   std::lock_guard lock(graph->mutex);
   graph->host_copies.insert(graph->host_copies.end(), copies.begin(), copies.end());
+  graph->host_functions.insert(graph->host_functions.end(), functions.begin(), functions.end());
   return CUDA_SUCCESS;
 }
 

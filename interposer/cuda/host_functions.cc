@@ -3,9 +3,12 @@
 
 #include <map>
 #include <utility>
+#include <vector>
 
 #include "interposer/core/log.h"
+#include "interposer/cuda/capture.h"
 #include "interposer/cuda/entry.h"
+#include "interposer/cuda/graph.h"
 #include "interposer/cuda/mirror.h"
 
 namespace hawser::cu {
@@ -37,6 +40,11 @@ CUresult HostFunctions::Enqueue(StreamCommand& command, std::function<void(CUres
   const CUresult error = command.Send(message);
   if (error != CUDA_SUCCESS) {
     Forget(message.callback);
+  } else if (IsNode(calls)) {
+    const std::shared_ptr<Capture> capture = Captures::Of(command.stream());
+    if (capture == nullptr) return error;
+    std::lock_guard lock(capture->graph->mutex);
+    capture->graph->host_functions.push_back(std::make_shared<const GraphFunction>(message.callback));
   } else if (message.always != 0) {
     Sent(message.callback);
   }
@@ -56,20 +64,19 @@ void HostFunctions::Sent(uint64_t callback) {
 }
 
 void HostFunctions::Forget(uint64_t callback) {
-  bool known;
+  decltype(entries_)::node_type forgotten;  // What it keeps ends without the lock: that may be functions, too.
   {
     std::lock_guard lock(mutex_);
-    const auto entry = entries_.find(callback);
-    known = entry != entries_.end();
-    if (known && !IsNode(entry->second->calls)) pending_.fetch_sub(1, std::memory_order_relaxed);
-    if (known) entries_.erase(entry);
+    forgotten = entries_.extract(callback);
+    if (!forgotten.empty() && !IsNode(forgotten.mapped()->calls)) pending_.fetch_sub(1, std::memory_order_relaxed);
   }
-  if (known) Client::Get().session()->RemoveListener();
+  if (!forgotten.empty()) Client::Get().session()->RemoveListener();
 }
 
 void HostFunctions::SetMemory(uint64_t callback, std::shared_ptr<const FunctionMemory> memory) {
   std::lock_guard lock(mutex_);
-  if (const auto found = entries_.find(callback); found != entries_.end()) found->second->memory = std::move(memory);
+  // What was there ends without the lock.
+  if (const auto found = entries_.find(callback); found != entries_.end()) found->second->memory.swap(memory);
 }
 
 void HostFunctions::Run(const cuda::RunHostFunction& notice) {
@@ -102,7 +109,7 @@ void HostFunctions::Run(const cuda::RunHostFunction& notice) {
     if (memory != nullptr) (void)FetchFor(*memory);
     entry->function(status);
     if (memory != nullptr) (void)FillFor(*memory);
-    (void)Mirrors::Get().AfterFunction();
+    if (entry->calls != Calls::kOurs) (void)Mirrors::Get().AfterFunction();  // Those write nothing of the program's.
     session->Send(done);
     session->Flush();
     if (!IsNode(entry->calls)) Forget(done.callback);
@@ -110,6 +117,7 @@ void HostFunctions::Run(const cuda::RunHostFunction& notice) {
 }
 
 void HostFunctions::Abandon() {
+  std::vector<std::shared_ptr<Entry>> forgotten;  // They end without the lock.
   std::lock_guard lock(mutex_);
   std::map<uint64_t, std::shared_ptr<Entry>> told;  // In the order in which they were enqueued.
   for (auto entry = entries_.begin(); entry != entries_.end();) {
@@ -121,6 +129,7 @@ void HostFunctions::Abandon() {
     }
     if (MustRun(*what) && !what->asked) told[name] = what;
     if (!IsNode(what->calls)) pending_.fetch_sub(1, std::memory_order_relaxed);
+    forgotten.push_back(what);
     entry = entries_.erase(entry);
   }
   for (const auto& [name, entry] : told) Tell(entry);

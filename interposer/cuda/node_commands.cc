@@ -77,22 +77,33 @@ void ReplaceCopyOf(CUgraphExec exec, wire::Id old, const std::shared_ptr<HostCop
 }
 
 /// The executable graph's host node calls another function, which finds and leaves in memory what the one before did.
-void ReplaceFunctionOf(CUgraphExec exec, uint64_t old, uint64_t replacement) {
+void ReplaceFunctionOf(CUgraphExec exec, uint64_t old, const std::shared_ptr<const GraphFunction>& replacement) {
   std::lock_guard lock(exec->mutex);
+  // Launches that were made before may yet call it.
+  if (auto was = TakeOut(&exec->host_functions, old); was != nullptr && exec->order != nullptr) {
+    exec->order->Keep({std::move(was)});
+  }
+  exec->host_functions.push_back(replacement);
   const auto at = exec->functions.find(old);
   if (at == exec->functions.end()) return;
   const std::shared_ptr<const FunctionMemory> memory = at->second;
-  exec->functions[replacement] = memory;
+  exec->functions.erase(at);
+  exec->functions[replacement->callback] = memory;
   TellFunctions(exec);
 }
 
-/// Takes the copy's stand-in over into the graph.
-void Adopt(CUgraphNode node, NodeMessage& message, wire::Id old) {
+/// Takes the copy's stand-in, or the function, over into the graph. `old`: what the node had before; 0: it is new.
+void Adopt(CUgraphNode node, NodeMessage& message, uint64_t old) {
   Remember(node, message);
   std::lock_guard lock(node->graph->mutex);
-  (void)ReplaceCopy(&node->graph->host_copies, old, message.host_copy);
+  if (message.host_function != nullptr) {
+    (void)TakeOut(&node->graph->host_functions, old);
+    node->graph->host_functions.push_back(message.host_function);
+    node->callback = message.parameters.callback;
+    return;
+  }
+  (void)ReplaceCopy(&node->graph->host_copies, wire::Id(old), message.host_copy);
   node->host_copy = message.host_copy;
-  if (message.parameters.callback != 0) node->callback = message.parameters.callback;
 }
 
 /// It copies from host memory to which another copy of the graph brings something.
@@ -108,6 +119,13 @@ bool CanDependOn(CUgraph graph, const CUgraphNode* nodes, size_t count) {
   std::sort(sorted.begin(), sorted.end());
   return std::adjacent_find(sorted.begin(), sorted.end()) == sorted.end() &&
          std::all_of(sorted.begin(), sorted.end(), [graph](CUgraphNode node) { return node->graph == graph; });
+}
+
+/// A function that has nothing to do but to fetch what the copies before it bring, and to fill what is behind it.
+CUresult AddHandOver(CUgraph graph, const CUgraphNode* dependencies, size_t count, CUgraphNode* node) {
+  NodeMessage function;
+  HostNode([](CUresult) {}, HostFunctions::Calls::kOursOften, &function);
+  return AddNode(node, graph, dependencies, count, function);
 }
 
 template <typename Message>
@@ -127,16 +145,8 @@ CUresult AddNode(CUgraphNode* result, CUgraph graph, const CUgraphNode* dependen
   if (result == nullptr) return CUDA_ERROR_INVALID_VALUE;
   CUgraphNode between = nullptr;
   if (count != 0 && TakesWhatCopiesBring(graph, from)) {
-    // A function that has nothing to do but to fetch that and to fill what comes behind it.
-    NodeMessage function;
-    function.parameters.kind = CU_GRAPH_NODE_TYPE_HOST;
-    function.parameters.callback = HostFunctions::Get().Add([](CUresult) {}, {}, HostFunctions::Calls::kOursOften);
-    function.sure = true;
-    const CUresult error = AddNode(&between, graph, dependencies, count, function);
-    if (error != CUDA_SUCCESS) {
-      HostFunctions::Get().Forget(function.parameters.callback);
-      return error;
-    }
+    const CUresult error = AddHandOver(graph, dependencies, count, &between);
+    if (error != CUDA_SUCCESS) return error;
     dependencies = &between, count = 1;
   }
   std::vector<wire::Id> ids;
@@ -149,9 +159,10 @@ CUresult AddNode(CUgraphNode* result, CUgraph graph, const CUgraphNode* dependen
                               : AskStatus(session, About<cuda::AddNode>(node, graph, ids, from));
   if (error != CUDA_SUCCESS) {
     ForgetNode(node);
+    if (between != nullptr) (void)cuGraphDestroyNode(between);
     return error;
   }
-  Adopt(node, from, {});
+  Adopt(node, from, 0);
   *result = node;
   return CUDA_SUCCESS;
 }
@@ -170,14 +181,12 @@ CUresult SetNode(CUgraphNode node, CUgraphExec exec, NodeMessage& from) {
   message.parameters = from.parameters;
   Answer<cuda::SetNodeResult> answer;
   if (const CUresult error = answer.Ask(Client::Get().session(), message); error != CUDA_SUCCESS) return error;
-  const bool function = from.parameters.callback != 0;
-  const wire::Id old_copy = function ? wire::Id() : wire::Id(answer->before);
   if (exec == nullptr) {
-    Adopt(node, from, old_copy);
-  } else if (function) {
-    ReplaceFunctionOf(exec, answer->before, from.parameters.callback);
+    Adopt(node, from, answer->before);
+  } else if (from.host_function != nullptr) {
+    ReplaceFunctionOf(exec, answer->before, from.host_function);
   } else {
-    ReplaceCopyOf(exec, old_copy, from.host_copy);
+    ReplaceCopyOf(exec, wire::Id(answer->before), from.host_copy);
   }
   return CUDA_SUCCESS;
 }

@@ -140,11 +140,15 @@ CUresult BatchNode(const CUDA_BATCH_MEM_OP_NODE_PARAMS& from, NodeMessage* to) {
 
 CUresult HostNode(const CUDA_HOST_NODE_PARAMS& from, NodeMessage* to) {
   if (from.fn == nullptr) return CUDA_ERROR_INVALID_VALUE;
+  HostNode([function = from.fn, data = from.userData](CUresult) { function(data); }, HostFunctions::Calls::kOften, to);
+  return CUDA_SUCCESS;
+}
+
+void HostNode(std::function<void(CUresult)> function, HostFunctions::Calls calls, NodeMessage* to) {
   to->parameters.kind = CU_GRAPH_NODE_TYPE_HOST;
   to->sure = true;
-  to->parameters.callback = HostFunctions::Get().Add(
-      [function = from.fn, data = from.userData](CUresult) { function(data); }, {}, HostFunctions::Calls::kOften);
-  return CUDA_SUCCESS;
+  to->parameters.callback = HostFunctions::Get().Add(std::move(function), {}, calls);
+  to->host_function = std::make_shared<const GraphFunction>(to->parameters.callback);
 }
 
 }  // namespace hawser::cu

@@ -65,6 +65,17 @@ class CudaGraphChanges : public CudaTest {
     EXPECT_EQ(cuGraphAddHostNode(&node, graph_, &behind, 1, &call), CUDA_SUCCESS);
     return node;
   }
+  /// Waits until there is a one.
+  CUgraphNode AddGate(CUdeviceptr word) {
+    CUstreamBatchMemOpParams wait{};
+    wait.waitValue.operation = CU_STREAM_MEM_OP_WAIT_VALUE_32;
+    wait.waitValue.address = word, wait.waitValue.value = 1, wait.waitValue.flags = CU_STREAM_WAIT_VALUE_EQ;
+    CUDA_BATCH_MEM_OP_NODE_PARAMS batch{};
+    batch.ctx = context_, batch.count = 1, batch.paramArray = &wait;
+    CUgraphNode node = nullptr;
+    EXPECT_EQ(cuGraphAddBatchMemOpNode(&node, graph_, nullptr, 0, &batch), CUDA_SUCCESS);
+    return node;
+  }
   void Instantiate() { HAWSER_CU(cuGraphInstantiate(&executable_, graph_, 0)); }
   void Change(CUgraphNode node, const CUDA_MEMCPY3D& copy) {
     HAWSER_CU(cuGraphExecMemcpyNodeSetParams(executable_, node, &copy, context_));
@@ -251,14 +262,7 @@ TEST_F(CudaGraphChanges, ACopyThatRunsOutlivesItsGraph) {
   HAWSER_CU(cuMemAlloc(&word, sizeof(uint32_t)));
   HAWSER_CU(cuMemAlloc(&other, kBytes));
   HAWSER_CU(cuMemsetD32(word, 0, 1));
-  CUstreamBatchMemOpParams wait{};
-  wait.waitValue.operation = CU_STREAM_MEM_OP_WAIT_VALUE_32;
-  wait.waitValue.address = word, wait.waitValue.value = 1, wait.waitValue.flags = CU_STREAM_WAIT_VALUE_EQ;
-  CUDA_BATCH_MEM_OP_NODE_PARAMS batch{};
-  batch.ctx = context_, batch.count = 1, batch.paramArray = &wait;
-  CUgraphNode gate = nullptr;
-  HAWSER_CU(cuGraphAddBatchMemOpNode(&gate, graph_, nullptr, 0, &batch));
-  (void)Add(ToDevice(ones_), gate);
+  (void)Add(ToDevice(ones_), AddGate(word));
   Instantiate();
   HAWSER_CU(cuGraphLaunch(executable_, stream_));
   // It is under way, and waits.
@@ -385,6 +389,55 @@ TEST_F(CudaGraphChanges, ACopyThatIsCapturedToo) {
   Launch();
   EXPECT_EQ(words, sevens_);
   EXPECT_EQ(OnDevice(), sevens_);
+}
+
+TEST_F(CudaGraphChanges, AFunctionThatIsStillToRunOutlivesItsGraph) {
+  CUdeviceptr word = 0;
+  HAWSER_CU(cuMemAlloc(&word, sizeof(uint32_t)));
+  HAWSER_CU(cuMemsetD32(word, 0, 1));
+  Words words = ones_, others = ones_;
+  const CUgraphNode function = Add(AddTen, words, AddGate(word));
+  Instantiate();
+  HAWSER_CU(cuGraphLaunch(executable_, stream_));
+  // Of this launch it is the first one all the same.
+  const CUDA_HOST_NODE_PARAMS other{AddTen, &others};
+  HAWSER_CU(cuGraphExecHostNodeSetParams(executable_, function, &other));
+  HAWSER_CU(cuGraphExecDestroy(executable_));
+  HAWSER_CU(cuGraphDestroy(graph_));
+  executable_ = nullptr;
+  CUstream second = nullptr;
+  HAWSER_CU(cuStreamCreate(&second, CU_STREAM_NON_BLOCKING));
+  HAWSER_CU(cuStreamWriteValue32(second, word, 1, CU_STREAM_WRITE_VALUE_DEFAULT));
+  HAWSER_CU(cuStreamSynchronize(stream_));
+  EXPECT_EQ(words, Words(kCount, 11));
+  EXPECT_EQ(others, ones_);
+  HAWSER_CU(cuGraphCreate(&graph_, 0));
+  HAWSER_CU(cuStreamDestroy(second));
+  HAWSER_CU(cuMemFree(word));
+}
+
+TEST_F(CudaGraphChanges, GraphsThatHaveEndedLeaveNothing) {
+  // All of them together would be more than a session may have of memory that stands for the host's.
+  constexpr size_t kLarge = size_t{32} << 20;
+  std::vector<unsigned char> host(kLarge);
+  CUdeviceptr memory = 0;
+  HAWSER_CU(cuMemAlloc(&memory, kLarge));
+  for (int round = 0; round < 40; ++round) {
+    CUgraph graph = nullptr;
+    CUgraphExec executable = nullptr;
+    HAWSER_CU(cuStreamBeginCapture(stream_, CU_STREAM_CAPTURE_MODE_THREAD_LOCAL));
+    HAWSER_CU(cuMemcpyDtoHAsync(host.data(), memory, kLarge, stream_));
+    HAWSER_CU(cuLaunchHostFunc(
+        stream_, [](void*) {}, nullptr));
+    HAWSER_CU(cuMemcpyHtoDAsync(memory, host.data(), kLarge, stream_));
+    HAWSER_CU(cuStreamEndCapture(stream_, &graph));
+    HAWSER_CU(cuGraphInstantiate(&executable, graph, 0));
+    HAWSER_CU(cuGraphLaunch(executable, stream_));
+    HAWSER_CU(cuStreamSynchronize(stream_));
+    HAWSER_CU(cuGraphExecDestroy(executable));
+    HAWSER_CU(cuGraphDestroy(graph));
+  }
+  HAWSER_CU(cuMemFree(memory));
 }
 
 }  // namespace
