@@ -154,7 +154,7 @@ CUresult CaptureRead(StreamCommand& command, const cuda::CopySide& from, const H
 
 CUresult LaunchOrder::Before(StreamCommand& command) {
   CUstream_st* const stream = command.stream();
-  if (!event_ || (stream->id == stream_ && stream->context == context_)) return CUDA_SUCCESS;
+  if (!event_ || (stream->id == stream_ && stream->context->id == context_)) return CUDA_SUCCESS;
   stream->Follow(landings_.Open());
   cuda::WaitEvent message;
   message.event = event_;
@@ -166,13 +166,13 @@ CUresult LaunchOrder::Before(StreamCommand& command) {
 
 CUresult LaunchOrder::After(StreamCommand& command) {
   CUstream_st* const stream = command.stream();
-  if (event_ && stream->context != context_) Drop();
+  if (event_ && stream->context->id != context_) Drop();
   if (!event_) {
     event_ = command.session()->NewId(static_cast<uint8_t>(cuda::Handle::kEvent));
-    context_ = stream->context;
+    context_ = stream->context->id;
     cuda::CreateEvent message;
     message.event = event_;
-    message.context = context_->id;
+    message.context = context_;
     message.flags = CU_EVENT_DISABLE_TIMING;
     if (const CUresult error = FromWire(command.session()->Send(message)); error != CUDA_SUCCESS) return error;
   }
@@ -181,7 +181,6 @@ CUresult LaunchOrder::After(StreamCommand& command) {
   cuda::RecordEvent message;
   message.event = event_;
   const CUresult error = command.Send(message);
-  where_ = stream;
   position_ = stream->submitted.load(std::memory_order_relaxed);
   return error;
 }
@@ -194,14 +193,22 @@ CUresult LaunchOrder::Await() {
 }
 
 bool LaunchOrder::IsKnownOver() const {
-  return !event_ || (CheckObject(where_, Kind::kStream) == CUDA_SUCCESS && where_->id == stream_ &&
-                     where_->finished.load(std::memory_order_acquire) >= position_);
+  if (!event_) return true;
+  uint64_t finished = 0;
+  Registry::Get().With(stream_ ? stream_ : context_, [&](const Object& object) {
+    const CUstream_st& stream =
+        stream_ ? static_cast<const CUstream_st&>(object) : *static_cast<const CUctx_st&>(object).legacy;
+    finished = stream.finished.load(std::memory_order_acquire);
+  });
+  return finished >= position_;
 }
 
 void LaunchOrder::Keep(GraphFunctions functions) {
   if (functions.empty() || IsKnownOver()) return;
+  CUctx_st* context = nullptr;  // Null: with it its launches have ended.
   CUstream_st* own = nullptr;
-  if (MakeStream(context_, CU_STREAM_NON_BLOCKING, 0, &own, /*ours=*/true) != CUDA_SUCCESS) return;
+  Registry::Get().With(context_, [&](Object& object) { context = static_cast<CUctx_st*>(&object); });
+  if (context == nullptr || MakeStream(context, CU_STREAM_NON_BLOCKING, 0, &own, /*ours=*/true) != CUDA_SUCCESS) return;
   StreamCommand command;
   command.On(own);
   cuda::WaitEvent message;

@@ -96,11 +96,9 @@ class LaunchOrder {
   bool IsKnownOver() const;
 
   wire::Id event_;  ///< Recorded behind the last launch; null: there was none, or it has been waited for.
-  CUctx_st* context_ = nullptr;
-  // Of the last launch:
-  wire::Id stream_;
-  CUstream_st* where_ = nullptr;  ///< The same one, if it still is that.
-  uint64_t position_ = 0;         ///< In it.
+  // Of the last launch; names, because its objects may have ended since.
+  wire::Id context_, stream_;
+  uint64_t position_ = 0;  ///< In the stream.
   LandingList landings_;
 };
 
