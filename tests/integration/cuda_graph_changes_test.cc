@@ -80,6 +80,14 @@ class CudaGraphChanges : public CudaTest {
   void Change(CUgraphNode node, const CUDA_MEMCPY3D& copy) {
     HAWSER_CU(cuGraphExecMemcpyNodeSetParams(executable_, node, &copy, context_));
   }
+  /// A graph in which the executable one is launched.
+  CUgraph CapturedLaunch() {
+    CUgraph outer = nullptr;
+    EXPECT_EQ(cuStreamBeginCapture(stream_, CU_STREAM_CAPTURE_MODE_THREAD_LOCAL), CUDA_SUCCESS);
+    EXPECT_EQ(cuGraphLaunch(executable_, stream_), CUDA_SUCCESS);
+    EXPECT_EQ(cuStreamEndCapture(stream_, &outer), CUDA_SUCCESS);
+    return outer;
+  }
   void Launch() {
     HAWSER_CU(cuGraphLaunch(executable_, stream_));
     HAWSER_CU(cuStreamSynchronize(stream_));
@@ -291,11 +299,8 @@ TEST_F(CudaGraphChanges, ALaunchThatIsCapturedTakesItsCopiesAlong) {
   Words words = ones_;
   (void)Add(ToDevice(words), Add(AddTen, words, Add(ToHost(words))));
   Instantiate();
-  CUgraph outer = nullptr;
   CUgraphExec outer_executable = nullptr;
-  HAWSER_CU(cuStreamBeginCapture(stream_, CU_STREAM_CAPTURE_MODE_THREAD_LOCAL));
-  HAWSER_CU(cuGraphLaunch(executable_, stream_));
-  HAWSER_CU(cuStreamEndCapture(stream_, &outer));
+  const CUgraph outer = CapturedLaunch();
   HAWSER_CU(cuGraphInstantiate(&outer_executable, outer, 0));
   for (int round = 0; round < 2; ++round) {
     words = ones_;
@@ -311,11 +316,8 @@ TEST_F(CudaGraphChanges, ALaunchThatIsCapturedTakesItsCopiesAlong) {
 TEST_F(CudaGraphChanges, LaterOnesAreNotForALaunchThatWasCaptured) {
   const CUgraphNode node = Add(ToDevice(ones_));
   Instantiate();
-  CUgraph outer = nullptr;
   CUgraphExec outer_executable = nullptr;
-  HAWSER_CU(cuStreamBeginCapture(stream_, CU_STREAM_CAPTURE_MODE_THREAD_LOCAL));
-  HAWSER_CU(cuGraphLaunch(executable_, stream_));
-  HAWSER_CU(cuStreamEndCapture(stream_, &outer));
+  const CUgraph outer = CapturedLaunch();
   Change(node, ToDevice(sevens_));
   HAWSER_CU(cuGraphInstantiate(&outer_executable, outer, 0));
   HAWSER_CU(cuGraphLaunch(outer_executable, stream_));
