@@ -27,7 +27,8 @@ bool Make(hawser::random::OpenclPlace* place) {
   // The heaps of guest and worker want the same addresses, which an instrumented one may have used for something else.
   if (place->svm) {
     void* const memory = clSVMAlloc(place->context, CL_MEM_READ_WRITE, 64, 0);
-    if (memory == nullptr) printf("skipped: SVM, which this instrumented build cannot have here\n");
+    if (memory == nullptr)
+      printf("skipped here: SVM, whose addresses this instrumented build uses for something else\n");
     place->svm = memory != nullptr;
     clSVMFree(place->context, memory);
   }
