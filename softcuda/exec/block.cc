@@ -31,30 +31,31 @@ uint64_t Windows::Shared() { return WindowBase(); }
 uint64_t Windows::Local() { return WindowBase() + kSize; }
 
 Buffer::~Buffer() {
-  if (data_ == nullptr) return;
+  if (memory_ == nullptr) return;
   if (size_ >= kMapFrom) {
-    munmap(data_, size_);
+    munmap(memory_, size_);
   } else {
-    std::free(data_);
+    std::free(memory_);
   }
 }
 
-bool Buffer::Reserve(size_t bytes) {
-  if (bytes <= size_) return true;
-  bytes = (bytes + 4095) & ~size_t{4095};
-  char* data = nullptr;
+bool Buffer::Reserve(size_t bytes, size_t offset) {
+  if (bytes + offset <= size_) return true;
+  bytes = (bytes + offset + kPage - 1) & ~(kPage - 1);
+  char* memory = nullptr;
   if (bytes >= kMapFrom) {
     void* place = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (place == MAP_FAILED) return false;
-    data = static_cast<char*>(place);
+    memory = static_cast<char*>(place);
   } else {
-    data = static_cast<char*>(std::aligned_alloc(64, bytes));
-    if (data == nullptr) return false;
-    std::memset(data, 0, bytes);
+    memory = static_cast<char*>(std::aligned_alloc(kPage, bytes));
+    if (memory == nullptr) return false;
+    std::memset(memory, 0, bytes);
   }
   this->~Buffer();
-  data_ = data;
+  memory_ = memory;
   size_ = bytes;
+  offset_ = offset;
   return true;
 }
 
@@ -67,9 +68,10 @@ bool Block::Allocate() {
   if (launch.local_bytes > 0) {
     if (!local.Reserve((size_t{launch.local_bytes} + 64) * launch.warps * kLanes)) return false;
   }
+  Warps warps(launch.warps);
+  warps_.swap(warps);
   for (uint32_t i = 0; i < launch.warps; ++i) {
-    warps_.push_back(std::make_unique<Warp>());
-    Warp& warp = *warps_.back();
+    Warp& warp = warps_[i];
     warp.Setup(this, i);
     warp.sites = sites_.data();
     warp.shared = shared_.data();
@@ -85,17 +87,17 @@ void Block::Start(const std::array<uint32_t, 3>& place) {
   alive_threads = launch.threads;
   barriers_.fill({});
   if (launch.shared_bytes > 0) std::memset(shared_.data(), 0, launch.shared_bytes);
-  for (auto& warp : warps_) warp->Start();
+  for (Warp& warp : warps_) warp.Start();
 }
 
 Turn Block::Run() {
   while (true) {
     bool progress = false;
     bool expired = false;
-    for (auto& warp : warps_) {
-      if (warp->Done()) continue;
-      if (!warp->Runnable()) continue;
-      switch (warp->Run()) {
+    for (Warp& warp : warps_) {
+      if (warp.Done()) continue;
+      if (!warp.Runnable()) continue;
+      switch (warp.Run()) {
         case Turn::kFault:
           return Turn::kFault;
         case Turn::kExpired:
@@ -120,19 +122,18 @@ Turn Block::Run() {
 }
 
 bool Block::Ready() const {
-  return std::any_of(warps_.begin(), warps_.end(), [](const auto& w) {
-    return std::any_of(w->groups.begin(), w->groups.end(),
-                       [](const Group& g) { return g.state == GroupState::kReady; });
+  return std::any_of(warps_.begin(), warps_.end(), [](const Warp& w) {
+    return std::any_of(w.groups.begin(), w.groups.end(), [](const Group& g) { return g.state == GroupState::kReady; });
   });
 }
 
 void Block::RaiseDeadlock() {
-  for (auto& warp : warps_) {
-    for (const Group& g : warp->groups) {
+  for (Warp& warp : warps_) {
+    for (const Group& g : warp.groups) {
       if (g.mask == 0) continue;
-      warp->current_ = g.frame;
-      warp->Raise(g.frame->code->insns[g.pc], Fault::Kind::kDeadlock, static_cast<uint32_t>(std::countr_zero(g.mask)),
-                  0, 0, false, "all threads of the block wait, and what they wait for cannot come");
+      warp.current_ = g.frame;
+      warp.Raise(g.frame->code->insns[g.pc], Fault::Kind::kDeadlock, static_cast<uint32_t>(std::countr_zero(g.mask)), 0,
+                 0, false, "all threads of the block wait, and what they wait for cannot come");
       return;
     }
   }
@@ -169,8 +170,8 @@ void Block::Arrive(uint32_t id, Warp& warp, uint32_t lanes, uint32_t expected, c
 void Block::Release(uint32_t id) {
   const BarrierState barrier = barriers_[id];
   barriers_[id] = {};
-  for (auto& warp : warps_) {
-    for (Group& g : warp->groups) {
+  for (Warp& warp : warps_) {
+    for (Group& g : warp.groups) {
       if (g.state != GroupState::kBarrier || g.barrier != id) continue;
       g.state = GroupState::kReady;
       const Insn& insn = g.frame->code->insns[g.pc++];
@@ -191,14 +192,13 @@ void Block::Release(uint32_t id) {
 }
 
 bool Block::AllArrived() const {
-  return std::all_of(warps_.begin(), warps_.end(),
-                     [](const auto& w) { return (w->alive() & ~w->cluster_arrived) == 0; });
+  return std::all_of(warps_.begin(), warps_.end(), [](const Warp& w) { return (w.alive() & ~w.cluster_arrived) == 0; });
 }
 
 void Block::LeaveClusterBarrier() {
-  for (auto& warp : warps_) {
-    warp->cluster_arrived = 0;
-    for (Group& g : warp->groups) {
+  for (Warp& warp : warps_) {
+    warp.cluster_arrived = 0;
+    for (Group& g : warp.groups) {
       if (g.state != GroupState::kBarrier || g.barrier != kClusterBarrier) continue;
       g.state = GroupState::kReady;
       ++g.pc;

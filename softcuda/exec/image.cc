@@ -2,6 +2,7 @@
 #include "softcuda/exec/image.h"
 
 #include <cstring>
+#include <iterator>
 
 namespace hawser::exec {
 namespace {
@@ -12,10 +13,18 @@ void Fill(void* lanes, uint64_t bits, uint32_t width) {
 
 }  // namespace
 
+Image::Lanes& Image::NewLanes() {
+  if (pools_.empty() || pool_used_ == std::size(pools_.back().lanes)) {
+    pools_.emplace_back();
+    pool_used_ = 0;
+  }
+  return pools_.back().lanes[pool_used_++];
+}
+
 const void* Image::Constant(uint64_t bits, uint32_t width) {
   const auto [it, fresh] = constants_.emplace(std::make_pair(bits, width), nullptr);
   if (fresh) {
-    Lanes& lanes = pool_.emplace_back();
+    Lanes& lanes = NewLanes();
     Fill(lanes.words, bits, width);
     it->second = lanes.words;
   }
@@ -23,7 +32,7 @@ const void* Image::Constant(uint64_t bits, uint32_t width) {
 }
 
 const void* Image::AddressConstant(uint32_t symbol, int64_t addend, uint32_t width) {
-  Lanes& lanes = pool_.emplace_back();
+  Lanes& lanes = NewLanes();
   Fill(lanes.words, 0, 8);
   fixups_.push_back({lanes.words, width, symbol, addend});
   return lanes.words;

@@ -15,6 +15,7 @@
 #include <utility>
 #include <vector>
 
+#include "softcuda/exec/placement.h"
 #include "softcuda/ptx/module.h"
 
 namespace hawser::exec {
@@ -121,7 +122,7 @@ struct Code {
   std::string name;
   const ptx::Function* function = nullptr;
   std::shared_ptr<const ptx::Module> module;
-  std::vector<Insn> insns;
+  std::vector<Insn, PageAllocator<Insn>> insns;
   std::vector<Formal> results, parameters;
   uint64_t frame_bytes = 0;
   uint32_t local_bytes = 0;
@@ -171,7 +172,13 @@ class Image {
   struct alignas(64) Lanes {
     uint64_t words[kLanes];
   };
-  std::deque<Lanes> pool_;
+  struct alignas(kPage) Pool {
+    Lanes lanes[kPage / sizeof(Lanes)];
+  };
+  Lanes& NewLanes();
+
+  std::deque<Pool> pools_;
+  size_t pool_used_ = 0;  ///< Lanes of the last one.
   std::map<std::pair<uint64_t, uint32_t>, const void*> constants_;
   std::vector<ConstantFixup> fixups_;
   mutable std::unique_ptr<uint64_t[]> descriptors_;

@@ -80,7 +80,7 @@ Frame* Warp::NewFrame(const Code& code) {
   }
   if (frame_bytes_ + code.frame_bytes > kMaxFrameBytes && !frames_.empty()) return nullptr;
   auto frame = std::make_unique<Frame>();
-  if (!frame->registers.Reserve(code.frame_bytes)) return nullptr;
+  if (!frame->registers.Reserve(code.frame_bytes, FrameOffset())) return nullptr;
   frame_bytes_ += code.frame_bytes + sizeof(Frame);
   frame->code = &code;
   frames_.push_back(std::move(frame));

@@ -15,6 +15,7 @@
 
 #include "softcuda/exec/image.h"
 #include "softcuda/exec/launch.h"
+#include "softcuda/exec/placement.h"
 
 namespace hawser::exec {
 
@@ -29,21 +30,23 @@ struct Windows {
   static uint64_t Local();
 };
 
-/// 64-byte aligned bytes that only grow.
+/// Bytes that only grow, aligned to 64.
 class Buffer {
  public:
   Buffer() = default;
   ~Buffer();
   Buffer(const Buffer&) = delete;
   Buffer& operator=(const Buffer&) = delete;
-  /// Zeroed when it has to be allocated anew. False when the host is out of memory.
-  bool Reserve(size_t bytes);
-  char* data() const { return data_; }
-  size_t size() const { return size_; }
+  /// Zeroed when it has to be allocated anew. False when the host is out of memory. They begin `offset` bytes into a
+  /// page, a multiple of 64 that is the same in each call.
+  bool Reserve(size_t bytes, size_t offset = 0);
+  char* data() const { return memory_ + offset_; }
+  size_t size() const { return size_ - offset_; }
 
  private:
-  char* data_ = nullptr;
+  char* memory_ = nullptr;
   size_t size_ = 0;
+  size_t offset_ = 0;
 };
 
 struct SiteCache {
@@ -185,6 +188,9 @@ class Warp {
   bool ClusterBarrier(bool arrives, uint32_t mask);
   bool WarpSync(const Insn& insn, uint32_t mask);
   void ReleaseParked();
+  /// Where the registers of the next frame begin in a page: those of neighbouring warps and frames not at the same
+  /// place.
+  size_t FrameOffset() const { return (size_t{index_} * 7 + frames_.size() * 3) * 64 % kPage; }
   Frame* NewFrame(const Code& code);
   void FreeFrame(Frame* frame);
   void RemoveCurrent();
@@ -258,7 +264,8 @@ class Block {
   bool Complete(const BarrierState& barrier) const;
   void Release(uint32_t id);
 
-  std::vector<std::unique_ptr<Warp>> warps_;
+  using Warps = std::vector<Warp, PageAllocator<Warp>>;
+  Warps warps_;
   std::array<BarrierState, 16> barriers_{};
   Buffer shared_;
   std::vector<SiteCache> sites_;
