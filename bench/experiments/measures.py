@@ -43,23 +43,6 @@ def at_even_pace(launches, kinds, count):
     return {name: [at(steps, begin + length) - at(steps, begin) for begin, length in of[:count]] for name, of in launches.items()}
 
 
-def in_references(launches, samples):
-    """Runtimes in launches of a reference instead of ms: how many of them the processor could have done meanwhile, at the
-    speed that it had. `launches`: [(begin, length)] in ms; `samples`: [(time, what a launch of the reference needed of
-    the processor then)] in ms and in order, at least half of their median, because what one needed may have been counted as
-    the next one's; before the first and behind the last it is as in these."""
-    least = statistics.median(needed for _, needed in samples) / 2
-    samples = [(when, max(needed, least)) for when, needed in samples]
-    first, last = samples[0], samples[-1]
-    end = max([last[0]] + [begin + length for begin, length in launches])
-    around = [(min(0.0, first[0]) - 1, first[1]), *samples, (end + 1, last[1])]
-    steps, total = [(around[0][0], 0.0)], 0.0
-    for (t0, cost0), (t1, cost1) in zip(around, around[1:]):
-        total += (t1 - t0) * (1 / cost0 + 1 / cost1) / 2
-        steps.append((t1, total))
-    return [at(steps, begin + length) - at(steps, begin) for begin, length in launches]
-
-
 def worst_ratio(classes):
     """The largest runtime by the smallest, of the same kind of task."""
     return max(max(times) / min(times) for times in classes.values())

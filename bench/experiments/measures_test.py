@@ -38,9 +38,8 @@ class RepetitionTest(unittest.TestCase):
 class ThreadSplitTest(unittest.TestCase):
     """What is made of the runs of the thread-split experiments."""
 
-    def report(self, paces, lengths, mix=("12K",), reference=False):
-        """`paces`: of each run, how slow the machine is. `lengths`: policy -> a task's, in ms, at pace 1. `reference`: is
-        there one?"""
+    def report(self, paces, lengths, mix=("12K",)):
+        """`paces`: of each run, how slow the machine is. `lengths`: policy -> a task's, in ms, at pace 1."""
         class Stage:
             device = "soft"
 
@@ -56,7 +55,7 @@ class ThreadSplitTest(unittest.TestCase):
             each = lengths.get(policy, 100) * pace
             program = {"work": "", "size": 0, "rounds": 0, "checksum": 0, "right": True}
             return stage.Result(tenants, {tenant.name: {**program, "launches_ms": [(i * each, each) for i in range(10)]}
-                                          for tenant in tenants}, {}, 0, [(0, 2 * pace), (500, 2 * pace)] if reference else [])
+                                          for tenant in tenants}, {}, 0)
 
         bench = experiments.Bench(Stage, say=lambda text: None)
         bench.stage.run = run
@@ -79,28 +78,6 @@ class ThreadSplitTest(unittest.TestCase):
         self.assertFalse(goals["12K, fair: mean at most 5 % above FIFO's"])
         # All tasks of all runs alike: nothing varies within one, and half of FIFO's nothing is nothing.
         self.assertTrue(goals["12K, split: max/min at most 1.15"])
-
-    def test_a_reference_knows_how_slow_the_machine_was(self):
-        report = self.report([1, 2, 5, 3, 1, 1, 4, 3, 1, 2], {"split": 104, "fair": 106}, reference=True)
-        rows = {row[1]: row for row in report.rows}
-        self.assertEqual(rows["split"][10:12], ("1.040", "1.040, 1.040, 1.040"))
-        self.assertEqual(rows["fair"][10:12], ("1.060", "1.060, 1.060, 1.060"))
-        self.assertEqual(rows["split"][9], "1.040, 0.297, 1.040")  # 104 by the mean of 100 and 300, of 300 and 400, of 400 and 200.
-        goals = {goal.text: goal.met for goal in report.goals}
-        self.assertTrue(goals["12K, split: mean at most 5 % above FIFO's, at the reference's pace"])
-        self.assertFalse(goals["12K, fair: mean at most 5 % above FIFO's, at the reference's pace"])
-        self.assertEqual(report.data[0]["reference_ms"], [2])
-
-    def test_the_reference_is_a_small_launch_of_the_same(self):
-        def of(alone_ms, **work):
-            return experiments._reference(work, alone_ms)
-
-        self.assertEqual(of(200, work="sobel", size=128, rounds=1100), {"work": "sobel", "size": 128, "rounds": 11})
-        self.assertEqual(of(100, work="binomial", size=5000), {"work": "binomial", "size": 100})
-        # Of one round an eighth, half the size; a quarter for the filter.
-        self.assertEqual(of(160, work="matmul", size=200, rounds=10), {"work": "matmul", "size": 100, "rounds": 1})
-        self.assertEqual(of(80, work="sobel", size=200, rounds=10), {"work": "sobel", "size": 100, "rounds": 1})
-        self.assertEqual(of(1e9, work="matmul", size=200, rounds=10), {"work": "matmul", "size": 8, "rounds": 1})
 
     def test_one_disturbed_run_does_not_count(self):
         report = self.report([1, 1, 1, 1, 1, 5, 1, 1, 1, 1], {"split": 104})
@@ -178,20 +155,6 @@ class MeasuresTest(unittest.TestCase):
         self.assertEqual([len(times["a"]), len(times["b"])], [2, 1])
         self.assertAlmostEqual(times["a"][0], 100)
         self.assertAlmostEqual(times["b"][0], 200 + 200 * 0.75 + 600)
-
-    def test_runtimes_in_references(self):
-        # One needs 2 ms, from 100 ms on 4: 50 until then, 25 in each 100 ms behind; between the two samples the middle.
-        samples = [(when, 2) for when in range(0, 101, 10)] + [(100.001 + when, 4) for when in range(0, 101, 10)]
-        for launch, expected in (((0, 50), 25), ((150.001, 50), 12.5), ((150.001, 250), 62.5)):
-            self.assertAlmostEqual(measures.in_references([launch], samples)[0], expected, places=2)
-        self.assertAlmostEqual(measures.in_references([(0, 100)], [(0, 2), (100, 4)])[0], 100 * (1 / 2 + 1 / 4) / 2)
-        # What one needed was counted as the next one's: 1 and 4 instead of 2 and 2.
-        late = [(50 * i, 2) for i in range(20)]
-        late[9:11] = [(450, 0.0), (500, 4)]
-        self.assertAlmostEqual(measures.in_references([(0, 1000)], late)[0], 500 + 50 * (1 - 1 / 2) - 50 * (1 / 2 - 1 / 4))
-        # Nothing is known before the first sample and behind the last but these.
-        for counted, expected in zip(measures.in_references([(-0.5, 20), (10, 90)], [(5, 10)]), (2, 9), strict=True):
-            self.assertAlmostEqual(counted, expected)
 
     def test_jain(self):
         self.assertEqual(measures.jain([1, 1, 1, 1]), 1)

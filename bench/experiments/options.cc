@@ -23,7 +23,7 @@ const char kUsage[] =
     "--work matmul|sobel|binomial|madd [--size N] [--rounds N] --seconds S | --repeat N | --slots N --slot-ms X --side "
     "0|1\n"
     "  [--period-ms X] [--delay-ms X] [--think-us X] [--seed N] [--depth N] [--warm N] [--start FILE] [--until FILE] "
-    "[--device TEXT] [--processor-time 0|1]\n"
+    "[--device TEXT]\n"
     "Prints 'ready' on stderr, waits for the start, launches, and prints one JSON object.\n";
 
 std::string Parse(int argc, char** argv, Options* options) {
@@ -39,7 +39,6 @@ std::string Parse(int argc, char** argv, Options* options) {
       {"--repeat", {&options->repeat, nullptr, 1, 1e6}},
       {"--slots", {&options->slots, nullptr, 2, 1e6}},
       {"--side", {&options->side, nullptr, 0, 1}},
-      {"--processor-time", {&options->processor_time, nullptr, 0, 1}},
       {"--slot-ms", {nullptr, &options->slot_ms, 1, 1e6}},
       {"--depth", {&options->depth, nullptr, 1, 64}},
       {"--warm", {&options->warm, nullptr, 0, 1000}},
@@ -74,9 +73,6 @@ std::string Parse(int argc, char** argv, Options* options) {
     return "one of --seconds, --repeat and --slots must be there";
   }
   if (options->slots != 0 && options->slot_ms == 0) return "--slots wants --slot-ms";
-  if (options->processor_time != 0 && (options->depth != 1 || options->period_ms == 0)) {
-    return "--processor-time wants --period-ms and one launch at a time";
-  }
   if (!options->until.empty() && options->repeat == 0) return "--until wants --repeat";
   return {};
 }

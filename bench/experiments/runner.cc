@@ -17,16 +17,11 @@ namespace {
 constexpr int64_t kSecond = 1'000'000'000;
 constexpr double kTolerance = 1e-3;
 
-int64_t Read(clockid_t clock) {
+int64_t Now() {
   timespec now{};
-  clock_gettime(clock, &now);
+  clock_gettime(CLOCK_MONOTONIC, &now);
   return now.tv_sec * kSecond + now.tv_nsec;
 }
-
-/// What the process's other threads have computed so far: a device on the CPU is among them, who waits for it is not.
-int64_t OthersComputed() { return Read(CLOCK_PROCESS_CPUTIME_ID) - Read(CLOCK_THREAD_CPUTIME_ID); }
-
-int64_t Now() { return Read(CLOCK_MONOTONIC); }
 
 void SleepUntil(int64_t when) {
   const timespec until{when / kSecond, when % kSecond};
@@ -60,15 +55,10 @@ class Loop {
       while (pending_.size() >= static_cast<size_t>(options_.depth)) Wait();
       const int64_t begin = Begin(count);
       if (begin >= end) break;
-      if (options_.processor_time != 0) NoteProcessor();
       device_.Launch();
       pending_.push_back(begin);
     }
     while (!pending_.empty()) Wait();
-    if (options_.processor_time != 0) {
-      SleepUntil(Now() + kAsleep);
-      NoteProcessor();
-    }
     return std::move(launched_);
   }
 
@@ -104,22 +94,11 @@ class Loop {
     pending_.pop_front();
   }
 
-  // The kernel counts a thread's time when it stops, so that right behind a launch up to a tick of it is missing;
-  // before the next it has long been asleep.
-  void NoteProcessor() {
-    const int64_t now = OthersComputed();
-    if (!launched_.empty()) launched_.back().processor_ns = now - processor_before_;
-    processor_before_ = now;
-  }
-
-  static constexpr int64_t kAsleep = 20'000'000;
-
   const Options& options_;
   Device& device_;
   const int64_t start_;
   std::minstd_rand random_;
   std::deque<int64_t> pending_;
-  int64_t processor_before_ = 0;
   bool told_ = false;
   std::vector<Launched> launched_;
 };
@@ -170,10 +149,6 @@ void Print(const Options& options, const Work& work, const std::string& device, 
   }
   std::printf("\"slots_per_s\": [");
   for (size_t i = 0; i < slots.size(); ++i) std::printf("%s%.3f", i == 0 ? "" : ", ", slots[i]);
-  std::printf("], \"processor_ms\": [");
-  for (size_t i = 0; options.processor_time != 0 && i < launched.size(); ++i) {
-    std::printf("%s%.6f", i == 0 ? "" : ", ", static_cast<double>(launched[i].processor_ns) / 1e6);
-  }
   std::printf("], \"launches_ms\": [");
   for (size_t i = 0; i < launched.size(); ++i) {
     std::printf("%s[%.6f, %.6f]", i == 0 ? "" : ", ", static_cast<double>(launched[i].begin_ns) / 1e6,

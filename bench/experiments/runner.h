@@ -25,9 +25,8 @@ class Device {
 };
 
 struct Launched {
-  int64_t begin_ns = 0;      ///< Since the start.
-  int64_t length_ns = 0;     ///< Until its end was seen. A periodic launch begins when it is due.
-  int64_t processor_ns = 0;  ///< What this process's other threads computed until the next; 0 if nobody asked.
+  int64_t begin_ns = 0;   ///< Since the start.
+  int64_t length_ns = 0;  ///< Until its end was seen. A periodic launch begins when it is due.
 };
 
 /// The least value that is not below `part` of all, 0 < part <= 1 (nearest rank); 0 for none.

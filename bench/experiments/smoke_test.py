@@ -50,17 +50,6 @@ class SmokeTest(unittest.TestCase):
         bench.judge_results(report)
         self.assertTrue(report.goals[0].met, report.goals[0].value)
 
-    def test_a_reference_runs_beside_them(self):
-        if not stage.other_processors():
-            self.skipTest("the device cannot have a processor of its own here")
-        result = self.stage.run("fair", [stage.Tenant("one", {"work": "madd", "size": 40, "repeat": 5, "think_us": 400000})],
-                                reference={"work": "matmul", "size": 16, "rounds": 1})
-        self.assertEqual(list(result.programs), ["one"])
-        self.assertGreaterEqual(len(result.reference), 2)
-        for (when, needed), (after, _) in zip(result.reference, result.reference[1:]):
-            self.assertEqual(round(after - when), stage.REFERENCE_PERIOD_MS)
-            self.assertGreater(needed, 0)
-
     def test_launches_that_wait_for_each_other(self):
         # Several under way in one queue, each long enough to be split: the second must not pass the gate and then wait
         # for parts of the first, which would have to pass it too.

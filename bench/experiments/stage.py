@@ -32,11 +32,6 @@ DEVICE_PROCESSOR = 0
 APART = {"pocl": {"POCL_AFFINITY": "1"}, "soft": {"HAWSER_SOFT_PROCESSORS": str(DEVICE_PROCESSOR)}}
 
 
-# A reference launches so often: the machine keeps one speed for a second and more, and whose part it delays is charged for
-# that. Twenty times a second, it alone made runtimes under `fair` vary by 5 %.
-REFERENCE_PERIOD_MS = 500
-
-
 def other_processors():
     """Those that guests and server are left with when the device has one of its own; none where it cannot have one."""
     mine = os.sched_getaffinity(0)
@@ -77,7 +72,6 @@ class Result:
     programs: dict  # Name of the tenant: what its program printed.
     counters: dict  # Name of the tenant: [(time, device time in ms)] as the server counts it; None where it does not.
     stolen: float = 0.0  # The part of the processors' time that the machine's host gave to others meanwhile.
-    reference: list = ()  # [(time, processor time in ms)] of the reference's launches; none if there was none.
 
     def launches(self, name):
         return self.programs[name]["launches_ms"]
@@ -283,28 +277,16 @@ class Stage:
         if done.returncode != 0:
             raise Failure(f"hawser {' '.join(words)}: {done.stderr}")
 
-    def _reference(self, work, start, until, env):
-        """A program that has nothing to do with the server: on the same kind of device, its own, directly, on the same
-        processor, it launches something small all the time. What such a launch needs of the processor says how fast the
-        machine is then."""
-        command = [str(self.program), *Tenant("reference", work).arguments(), "--repeat", "1", "--period-ms", str(REFERENCE_PERIOD_MS),
-                   "--processor-time", "1", "--start", str(start), "--until", str(until)]
-        if self.cuda:
-            command = [str(self.hawser), "run", "--device", "soft", "--", *command]
-        env = {**env, **self.worker_env, **APART[self.device], "POCL_CACHE_DIR": f"{self.cache}/pocl"}
-        return Guest(command, env, Tenant("reference", {**work, "repeat": 1}))
-
-    def run(self, policy, tenants, limit_s=600, settings=None, later=(), sample=True, trace=False, rest_s=0, reference=None):
+    def run(self, policy, tenants, limit_s=600, settings=None, later=(), sample=True, trace=False, rest_s=0):
         """All tenants begin together, so long after the last has prepared; returns when the last has ended. `later`: [(seconds, [word])], what an operator
         types while they run: hawser word... `sample`: ask the server ten times a second what each has used. `trace`:
         take that from a trace of their kernels, which says when each ran and not only how much. The device has a processor
-        of its own, as a GPU is one beside them, where there are two. `reference`: the work of a program that tells how fast
-        that processor is, see Result.reference; none where the device has no processor of its own."""
+        of its own, as a GPU is one beside them, where there are two."""
         folder = pathlib.Path(tempfile.mkdtemp(prefix="hawser-experiment-run-"))
         try:
             others = other_processors()
             with on_processors(others):
-                return self._run(policy, tenants, limit_s, settings or {}, later, sample, trace, rest_s, folder, bool(others), reference if others else None)
+                return self._run(policy, tenants, limit_s, settings or {}, later, sample, trace, rest_s, folder, bool(others))
         finally:
             shutil.rmtree(folder, ignore_errors=True)
 
@@ -343,7 +325,7 @@ class Stage:
             raise Failure(f"wrong results under {wrong}")
         return {policy: program["slots_per_s"] for policy, program in programs.items()}
 
-    def _run(self, policy, tenants, limit_s, settings, later, sample, trace, rest_s, folder, apart, reference):
+    def _run(self, policy, tenants, limit_s, settings, later, sample, trace, rest_s, folder, apart):
         config = folder / "hawserd.toml"
         config.write_text(self._configuration(policy, tenants, settings, apart))
         deadline = time.monotonic() + limit_s
@@ -364,9 +346,6 @@ class Stage:
                         # One after the other, so that each prepares alone and nobody owes anything at the start.
                         guests[-1].wait_until("ready", deadline)
                         time.sleep(0.12)
-                    if reference is not None:
-                        guests.append(self._reference(reference, start, until, quiet))
-                        guests[-1].wait_until("ready", deadline)
                     time.sleep(rest_s)
                     if trace:
                         tracer = Tracer(str(self.hawser), server.uri, folder / "trace.json")
@@ -387,21 +366,17 @@ class Stage:
                     until.write_text("")
                     programs = {guest.tenant.name: guest.finish(deadline) for guest in guests}
                     stolen = processors.stolen()
-                    paces = []
-                    if reference is not None:
-                        program = programs.pop("reference")
-                        paces = [(when, needed) for (when, _), needed in zip(program["launches_ms"], program["processor_ms"])]
                     time.sleep(0.15)  # One more sample.
                     if tracer is not None:
                         tracer.stop()
                         until_ms = max(b + l for program in programs.values() for b, l in program["launches_ms"])
                         counters = {name: measures.used_of_spans(spans, until_ms) if spans else None
                                     for name, spans in tracer.spans(tenants, start_ns).items()}
-                        return Result(tenants, programs, counters, stolen, paces)
+                        return Result(tenants, programs, counters, stolen)
                     if sampler is None:
-                        return Result(tenants, programs, {tenant.name: None for tenant in tenants}, stolen, paces)
+                        return Result(tenants, programs, {tenant.name: None for tenant in tenants}, stolen)
                     sampler.stop()
-                    return Result(tenants, programs, sampler.counters(tenants, start_ns), stolen, paces)
+                    return Result(tenants, programs, sampler.counters(tenants, start_ns), stolen)
                 except Failure as failure:
                     raise Failure(f"{failure}\n--- hawserd's log\n{''.join(server.log[-40:])}") from None
                 finally:
