@@ -49,7 +49,7 @@ LONG = {
     },
     "soft": {
         "matmul": {f"{k}K": {"work": "matmul", "size": 8 * k, "rounds": 450} for k in (9, 10, 11, 12, 13, 14)},
-        "sobel": {"2560": {"work": "sobel", "size": 128, "rounds": 1650}, "8192": {"work": "sobel", "size": 192, "rounds": 1280}},
+        "sobel": {"2560": {"work": "sobel", "size": 128, "rounds": 2200}, "8192": {"work": "sobel", "size": 192, "rounds": 1280}},
         "options": {"5M": {"work": "binomial", "size": 23040}, "10M": {"work": "binomial", "size": 46080},
                     "20M": {"work": "binomial", "size": 92160}},
     },
