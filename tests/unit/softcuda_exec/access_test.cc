@@ -115,6 +115,15 @@ const std::vector<Pattern> kPatterns = {
 
 const std::vector<uint32_t> kMasks = {0xffffffff, 0x7fffffff, 0xfffffffe, 0x00ff00ff, 0x80000001, 0x00010000};
 
+/// Calls `check` with an element of each size and how an instruction names it.
+template <typename Check>
+void ForAllSizes(const Check& check) {
+  check(uint8_t{}, "u8");
+  check(uint16_t{}, "b16");
+  check(uint32_t{}, "b32");
+  check(uint64_t{}, "b64");
+}
+
 template <typename M>
 void LoadsOf(const std::string& suffix) {
   Access<M> access("ld.global." + suffix + " %v0, [%d4];");
@@ -133,10 +142,7 @@ void LoadsOf(const std::string& suffix) {
 }
 
 TEST(Access, LoadsOfAllPatterns) {
-  LoadsOf<uint8_t>("u8");
-  LoadsOf<uint16_t>("b16");
-  LoadsOf<uint32_t>("b32");
-  LoadsOf<uint64_t>("b64");
+  ForAllSizes([](auto element, const std::string& suffix) { LoadsOf<decltype(element)>(suffix); });
 }
 
 template <typename M>
@@ -166,10 +172,7 @@ void StoresOf(const std::string& suffix) {
 }
 
 TEST(Access, StoresOfAllPatterns) {
-  StoresOf<uint8_t>("u8");
-  StoresOf<uint16_t>("b16");
-  StoresOf<uint32_t>("b32");
-  StoresOf<uint64_t>("b64");
+  ForAllSizes([](auto element, const std::string& suffix) { StoresOf<decltype(element)>(suffix); });
 }
 
 // One lane is outside, at each end and far away: where differences of addresses have gone around.
@@ -213,6 +216,33 @@ TEST(Access, OneLaneOutside) {
       offsets[9] = offset;
       EXPECT_EQ(access.Run(offsets, 0xffffffff).fault.kind, Fault::Kind::kMisaligned) << offset;
     }
+  }
+}
+
+// Addresses of 32 bits, which wrap around: 256 bytes before the array, and as many behind that.
+TEST(Access, RowsOfSharedMemory) {
+  const std::string store =
+      ".shared .align 4 .b8 s[512]; mov.u32 %r1, s; shr.u32 %r2, %r7, 3; shl.b32 %r2, %r2, 6; and.b32 %r3, %r7, 7;\n"
+      "shl.b32 %r3, %r3, 2; add.u32 %r2, %r2, %r3; add.u32 %r1, %r1, %r2; sub.u32 %r1, %r1, 256;\n"  // Every other row.
+      "add.u32 %r5, %r7, 1000; st.shared.b32 [%r1+256], %r5; bar.sync 0;\n";
+  const auto own = RunBody(store + "ld.shared.b32 %r0, [%r1+256];", 64);
+  const auto first = RunBody(store + "sub.u32 %r1, %r1, %r3; ld.shared.b32 %r0, [%r1+256];", 64);
+  const auto backwards =
+      RunBody(store + "sub.u32 %r1, %r1, %r3; sub.u32 %r1, %r1, %r3; ld.shared.b32 %r0, [%r1+284];", 64);
+  for (uint32_t i = 0; i < 64; ++i) {
+    EXPECT_EQ(own[i], 1000 + i);
+    EXPECT_EQ(first[i], 1000 + i / 8 * 8);
+    EXPECT_EQ(backwards[i], 1000 + i / 8 * 8 + 7 - i % 8);
+  }
+  for (const std::string access : {"ld.shared.b32 %r0, [%r1+224];", "st.shared.b32 [%r1+224], %r7;"}) {
+    // The last of the second warp is one element beyond.
+    const std::string beyond =
+        ".shared .align 4 .b8 s[512]; mov.u32 %r1, s; mad.lo.u32 %r1, %r7, 4, %r1; add.u32 %r1, %r1, 36;\n";
+    EXPECT_EQ(FaultOf(beyond + access, 63).kind, Fault::Kind::kNone);
+    const Fault fault = FaultOf(beyond + access, 64);
+    EXPECT_EQ(fault.kind, Fault::Kind::kIllegalAddress);
+    EXPECT_EQ(fault.thread[0], 63u);
+    EXPECT_EQ(fault.address, 512u);
   }
 }
 
