@@ -59,6 +59,8 @@ struct CUgraphExec_st final : hawser::cu::Object {
   hawser::cu::HostCopies host_copies;
   /// Those of them that functions of the graph fetch.
   std::set<const hawser::cu::HostCopy*> fetched;
+  /// Those in bodies of conditional nodes: a launch may pass them by.
+  std::set<const hawser::cu::HostCopy*> uncertain;
   std::set<uint64_t> disabled_copies;  ///< Names of their stand-ins.
   /// Of its host nodes, by callbacks: what is known of each.
   std::map<uint64_t, std::shared_ptr<const hawser::cu::FunctionMemory>> functions;

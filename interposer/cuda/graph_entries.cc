@@ -1,8 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // cuGraph*: graphs as a whole, executable graphs.
+#include <atomic>
+
 #include "interposer/cuda/capture.h"
 #include "interposer/cuda/entry.h"
 #include "interposer/cuda/graph.h"
+#include "interposer/cuda/graph_hand_over.h"
 #include "interposer/cuda/host_functions.h"
 #include "interposer/cuda/late_write.h"
 #include "interposer/cuda/mirror.h"
@@ -23,19 +26,33 @@ CUresult SendRelease(wire::Id id) {
   return FromWire(Client::Get().session()->Send(message));
 }
 
-/// The graph's stand-ins for host memory, and its functions, with those of its children and bodies.
-void Collect(CUgraph_st* graph, HostCopies* copies, GraphFunctions* functions) {
-  std::lock_guard lock(graph->mutex);
-  copies->insert(copies->end(), graph->host_copies.begin(), graph->host_copies.end());
-  functions->insert(functions->end(), graph->host_functions.begin(), graph->host_functions.end());
-  for (CUgraphNode_st* node : graph->nodes) {
-    if (node->child != nullptr) Collect(node->child, copies, functions);
-    for (CUgraph_st* body : node->bodies) Collect(body, copies, functions);
+/// A graph's stand-ins for host memory, and its functions, with those of its children and bodies.
+struct Collected {
+  HostCopies copies;
+  std::set<const HostCopy*> uncertain;  ///< Those of bodies.
+  GraphFunctions functions;
+
+  explicit Collected(CUgraph_st* graph) { Add(graph, /*certain=*/true); }
+
+ private:
+  void Add(CUgraph_st* graph, bool certain) {
+    std::lock_guard lock(graph->mutex);
+    copies.insert(copies.end(), graph->host_copies.begin(), graph->host_copies.end());
+    for (const auto& copy : graph->host_copies) {
+      if (!certain) uncertain.insert(copy.get());
+    }
+    functions.insert(functions.end(), graph->host_functions.begin(), graph->host_functions.end());
+    for (CUgraphNode_st* node : graph->nodes) {
+      if (node->child != nullptr) Add(node->child, certain);
+      for (CUgraph_st* body : node->bodies) Add(body, /*certain=*/false);
+    }
   }
-}
+};
 
 /// What the server says of the graph's functions is for the runs to come. Pieces stay in the order of the graph's.
 void TakeFunctions(CUgraphExec_st* exec, const wire::ListView<cuda::HostNodeMemory>& functions) {
+  static std::atomic<uint64_t> graphs = 0;
+  const uint64_t number = graphs.fetch_add(1, std::memory_order_relaxed) + 1;
   std::map<uint64_t, std::shared_ptr<FunctionMemory>> memories;
   std::map<uint64_t, std::vector<const cuda::HostNodeMemory*>> by_piece;
   std::vector<cuda::HostNodeMemory> all;
@@ -44,6 +61,7 @@ void TakeFunctions(CUgraphExec_st* exec, const wire::ListView<cuda::HostNodeMemo
     std::shared_ptr<FunctionMemory>& memory = memories[each.callback];
     if (memory == nullptr) memory = std::make_shared<FunctionMemory>();
     memory->function = each.callback;
+    memory->graph = number;
     by_piece[each.staging.raw()].push_back(&each);
   }
   std::lock_guard lock(exec->mutex);
@@ -80,10 +98,12 @@ CUresult Instantiate(CUgraphExec* result, CUgraph graph, unsigned long long flag
   message.context = context->id;
   message.flags = flags & ~static_cast<unsigned long long>(CUDA_GRAPH_INSTANTIATE_FLAG_UPLOAD);
   Answer<cuda::InstantiateResult> answer;
-  const CUresult error = answer.Ask(session, message);
+  Collected collected(graph);
+  const CUresult error = AskInOrder(graph, &collected.copies, message, &answer);
   if (params != nullptr) {
     params->result_out =
         error == CUDA_SUCCESS ? CUDA_GRAPH_INSTANTIATE_SUCCESS : static_cast<CUgraphInstantiateResult>(answer->result);
+    if (error != CUDA_SUCCESS && answer->result == 0) params->result_out = CUDA_GRAPH_INSTANTIATE_ERROR;
     params->hErrNode_out = nullptr;
   }
   if (error != CUDA_SUCCESS) {
@@ -92,7 +112,9 @@ CUresult Instantiate(CUgraphExec* result, CUgraph graph, unsigned long long flag
     session->FreeId(id);
     return error;
   }
-  Collect(graph, &exec->host_copies, &exec->host_functions);
+  exec->host_copies = std::move(collected.copies);
+  exec->uncertain = std::move(collected.uncertain);
+  exec->host_functions = Collected(graph).functions;  // Some may have been added.
   TakeFunctions(exec, answer->functions);
   ShareUserObjects(graph, exec);
   *result = exec;
@@ -129,12 +151,10 @@ CUresult CUDAAPI cuGraphClone(CUgraph* result, CUgraph original) {
     ForgetGraph(clone);
     return error;
   }
-  HostCopies copies;
-  GraphFunctions functions;
-  Collect(original, &copies, &functions);
+  Collected collected(original);
   std::lock_guard lock(clone->mutex);
-  clone->host_copies = std::move(copies);
-  clone->host_functions = std::move(functions);
+  clone->host_copies = std::move(collected.copies);
+  clone->host_functions = std::move(collected.functions);
   *result = clone;
   return CUDA_SUCCESS;
 }
@@ -192,7 +212,7 @@ CUresult CUDAAPI cuGraphLaunch(CUgraphExec exec, CUstream handle) {
   StreamCommand command;
   if (const CUresult error = command.Begin(handle); error != CUDA_SUCCESS) return error;
   if (const CUresult error = CheckObject(exec, Kind::kGraphExec); error != CUDA_SUCCESS) return error;
-  HostCopies copies, fetched_after;
+  HostCopies copies, filled_before, fetched_after;
   bool has_functions = false;
   LaunchOrder* order = nullptr;
   {
@@ -206,6 +226,7 @@ CUresult CUDAAPI cuGraphLaunch(CUgraphExec exec, CUstream handle) {
       order = exec->order.get();
     }
     for (const auto& copy : copies) {
+      if (!copy->to_host || exec->uncertain.contains(copy.get())) filled_before.push_back(copy);
       if (!exec->fetched.contains(copy.get())) fetched_after.push_back(copy);
     }
   }
@@ -228,7 +249,7 @@ CUresult CUDAAPI cuGraphLaunch(CUgraphExec exec, CUstream handle) {
   if (order != nullptr) {
     if (const CUresult error = order->Before(command); error != CUDA_SUCCESS) return error;
   }
-  if (const CUresult error = FillBefore(command, copies); error != CUDA_SUCCESS) return error;
+  if (const CUresult error = FillBefore(command, filled_before); error != CUDA_SUCCESS) return error;
   if (has_functions) {
     if (const CUresult error = AwaitInStream(command); error != CUDA_SUCCESS) return error;
   }
@@ -261,7 +282,8 @@ CUresult CUDAAPI cuGraphExecUpdate_v2(CUgraphExec exec, CUgraph graph, CUgraphEx
   message.exec = exec->id;
   message.graph = graph->id;
   Answer<cuda::UpdateResult> answer;
-  const CUresult error = answer.Ask(Client::Get().session(), message);
+  Collected collected(graph);
+  const CUresult error = AskInOrder(graph, &collected.copies, message, &answer);
   *info = {};
   info->result =
       error == CUDA_SUCCESS ? CU_GRAPH_EXEC_UPDATE_SUCCESS : static_cast<CUgraphExecUpdateResult>(answer->result);
@@ -269,15 +291,14 @@ CUresult CUDAAPI cuGraphExecUpdate_v2(CUgraphExec exec, CUgraph graph, CUgraphEx
     if (info->result == CU_GRAPH_EXEC_UPDATE_SUCCESS) info->result = CU_GRAPH_EXEC_UPDATE_ERROR;
     return error;
   }
-  HostCopies copies;
-  GraphFunctions functions;
-  Collect(graph, &copies, &functions);
+  collected.functions = Collected(graph).functions;  // Some may have been added.
   {
     std::lock_guard lock(exec->mutex);
-    exec->host_copies = std::move(copies);
-    exec->host_functions.swap(functions);
+    exec->host_copies = std::move(collected.copies);
+    exec->uncertain = std::move(collected.uncertain);
+    exec->host_functions.swap(collected.functions);
     // A launch that was made before may yet call those that were there.
-    if (exec->order != nullptr) exec->order->Keep(std::move(functions));
+    if (exec->order != nullptr) exec->order->Keep(std::move(collected.functions));
   }
   TakeFunctions(exec, answer->functions);
   return CUDA_SUCCESS;

@@ -233,7 +233,6 @@ void LaunchOrder::Drop() {
 
 CUresult FillBefore(StreamCommand& command, const HostCopies& copies) {
   for (const auto& copy : copies) {
-    if (copy->to_host) continue;
     cuda::WriteStaging message;
     message.staging = copy->staging;
     message.size = copy->memory.bytes();
@@ -259,7 +258,8 @@ CUresult FetchFor(const FunctionMemory& memory) {
   std::lock_guard lock(mutex);
   HostCopies missing;
   for (const auto& copy : memory.fetch) {
-    const bool again = copy->run_since.contains(memory.function);
+    const bool again = copy->run_in != memory.graph || copy->run_since.contains(memory.function);
+    copy->run_in = memory.graph;
     if (again) copy->run_since.clear();
     if (copy->run_since.empty()) missing.push_back(copy);
     copy->run_since.insert(memory.function);

@@ -26,8 +26,9 @@ struct HostCopy {
   HostRegion memory;
   bool to_host = false;
   /// Functions that have run since the copy's data was fetched last: the first one that runs again belongs to another
-  /// launch. With FetchFor()'s lock.
+  /// launch, and so does one of another executable graph. With FetchFor()'s lock.
   std::set<uint64_t> run_since;
+  uint64_t run_in = 0;  ///< FunctionMemory::graph of those.
 };
 using HostCopies = std::vector<std::shared_ptr<HostCopy>>;
 
@@ -64,6 +65,7 @@ CUresult CaptureRead(StreamCommand& command, const cuda::CopySide& from, const H
 /// What a function in a graph finds in the host's memory, and what copies behind it take from there.
 struct FunctionMemory {
   uint64_t function = 0;  ///< The same for what takes its place in the executable graph: one of the callbacks.
+  uint64_t graph = 0;     ///< A number for each making or update of an executable graph.
   HostCopies fetch, fill;
 };
 /// Around the function, on the thread that runs it: in a stream of this library's own, and waits. Of several functions
@@ -102,7 +104,8 @@ class LaunchOrder {
   LandingList landings_;
 };
 
-/// Before and after a launch of a graph with these copies.
+/// Before and after a launch of a graph with these copies. To be filled are also those that bring something to the host
+/// where it is uncertain that they run: what they leave is fetched all the same.
 CUresult FillBefore(StreamCommand& command, const HostCopies& copies);
 CUresult FetchAfter(StreamCommand& command, const HostCopies& copies);
 

@@ -161,14 +161,14 @@ CUresult CUDAAPI cuGraphAddChildGraphNode(CUgraphNode* node, CUgraph graph, cons
   NodeMessage message;
   message.parameters.kind = CU_GRAPH_NODE_TYPE_GRAPH;
   message.parameters.graph = child->id;
-  if (const CUresult error = AddNode(node, graph, dependencies, count, message); error != CUDA_SUCCESS) return error;
-  HostCopies copies;
+  HostCopies& copies = message.inner_copies;
   GraphFunctions functions;
   {
     std::lock_guard lock(child->mutex);
     copies = child->host_copies;
     functions = child->host_functions;
   }
+  if (const CUresult error = AddNode(node, graph, dependencies, count, message); error != CUDA_SUCCESS) return error;
   std::lock_guard lock(graph->mutex);
   graph->host_copies.insert(graph->host_copies.end(), copies.begin(), copies.end());
   graph->host_functions.insert(graph->host_functions.end(), functions.begin(), functions.end());

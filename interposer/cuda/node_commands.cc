@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "interposer/cuda/entry.h"
+#include "interposer/cuda/graph_hand_over.h"
 #include "interposer/cuda/host_functions.h"
 
 namespace hawser::cu {
@@ -65,7 +66,9 @@ void ReplaceCopyOf(CUgraphExec exec, wire::Id old, const std::shared_ptr<HostCop
   if (exec->disabled_copies.erase(old.raw()) != 0 && replacement != nullptr) {
     exec->disabled_copies.insert(replacement->staging.raw());
   }
-  if (exec->fetched.erase(was.get()) != 0 && replacement != nullptr) exec->fetched.insert(replacement.get());
+  for (auto* noted : {&exec->fetched, &exec->uncertain}) {
+    if (noted->erase(was.get()) != 0 && replacement != nullptr) noted->insert(replacement.get());
+  }
   for (auto& [callback, memory] : exec->functions) {
     auto changed = std::make_shared<FunctionMemory>(*memory);  // Somebody may be using it.
     for (HostCopies* copies : {&changed->fetch, &changed->fill}) {
@@ -106,11 +109,13 @@ void Adopt(CUgraphNode node, NodeMessage& message, uint64_t old) {
   node->host_copy = message.host_copy;
 }
 
-/// It copies from host memory to which another copy of the graph brings something.
+/// It copies from host memory, or something in it does, to which another copy of the graph brings something.
 bool TakesWhatCopiesBring(CUgraph graph, const NodeMessage& message) {
-  if (message.host_copy == nullptr || message.host_copy->to_host) return false;
   std::lock_guard lock(graph->mutex);
-  return IsBroughtTo(message.host_copy->memory, graph->host_copies);
+  const auto takes = [graph](const auto& copy) {
+    return copy != nullptr && !copy->to_host && IsBroughtTo(copy->memory, graph->host_copies);
+  };
+  return takes(message.host_copy) || std::any_of(message.inner_copies.begin(), message.inner_copies.end(), takes);
 }
 
 /// Nodes that a new one of the graph can depend on: its own, each once.
@@ -119,13 +124,6 @@ bool CanDependOn(CUgraph graph, const CUgraphNode* nodes, size_t count) {
   std::sort(sorted.begin(), sorted.end());
   return std::adjacent_find(sorted.begin(), sorted.end()) == sorted.end() &&
          std::all_of(sorted.begin(), sorted.end(), [graph](CUgraphNode node) { return node->graph == graph; });
-}
-
-/// A function that has nothing to do but to fetch what the copies before it bring, and to fill what is behind it.
-CUresult AddHandOver(CUgraph graph, const CUgraphNode* dependencies, size_t count, CUgraphNode* node) {
-  NodeMessage function;
-  HostNode([](CUresult) {}, HostFunctions::Calls::kOursOften, &function);
-  return AddNode(node, graph, dependencies, count, function);
 }
 
 template <typename Message>

@@ -21,6 +21,7 @@ struct NodeMessage {
   bool sure = false;
   ParameterBlock packed;
   std::shared_ptr<HostCopy> host_copy;                 ///< A copy with pageable memory.
+  HostCopies inner_copies;                             ///< Of a child graph.
   std::shared_ptr<const GraphFunction> host_function;  ///< Of a host node.
   std::vector<cuda::StreamValue> values;
   // As it was given, for the getters.

@@ -345,7 +345,8 @@ CUresult CUDAAPI cuGraphUpload(CUgraphExec handle, CUstream stream_handle) {
   std::shared_ptr<ExecutableGraph> executable;
   HAWSER_TRY(FindExecutable(handle, &executable));
   StreamPtr stream;
-  return GetStream(stream_handle, &stream);  // There is nowhere to upload it to.
+  HAWSER_TRY(GetStream(stream_handle, &stream));
+  return UploadGraph(stream, executable);
 }
 
 CUresult CUDAAPI cuGraphLaunch(CUgraphExec handle, CUstream stream_handle) {

@@ -284,4 +284,17 @@ CUresult LaunchGraph(const StreamPtr& stream, const std::shared_ptr<ExecutableGr
   return CUDA_SUCCESS;
 }
 
+CUresult UploadGraph(const StreamPtr& stream, const std::shared_ptr<ExecutableGraph>& executable) {
+  ContextPtr context;
+  if (const CUresult result = Owner(*stream, &context); result != CUDA_SUCCESS) return result;
+  const std::lock_guard lock(context->mutex);
+  const std::lock_guard executable_lock(executable->mutex);
+  if (stream->capture != nullptr) return CUDA_SUCCESS;  // It is no node.
+  if (const CUresult result = CheckLegacy(*stream); result != CUDA_SUCCESS) return result;
+  std::vector<OperationPtr> after = context->Dependencies(*stream);
+  after.push_back(executable->last);
+  stream->tail = GetDriver()->queue.Submit(nullptr, after);
+  return CUDA_SUCCESS;
+}
+
 }  // namespace hawser::soft

@@ -88,6 +88,9 @@ CUresult SynchronizeStream(const StreamPtr& stream);
 CUresult QueryStream(const StreamPtr& stream);
 /// Runs a graph in the stream, once all before it is done.
 CUresult LaunchGraph(const StreamPtr& stream, const std::shared_ptr<ExecutableGraph>& executable);
+/// There is nowhere to upload it to, but that too is behind what is in the stream and behind the graph's last launch,
+/// and what comes is behind it.
+CUresult UploadGraph(const StreamPtr& stream, const std::shared_ptr<ExecutableGraph>& executable);
 
 }  // namespace hawser::soft
 

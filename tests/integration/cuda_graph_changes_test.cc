@@ -6,7 +6,9 @@
 #include <algorithm>
 #include <chrono>
 #include <cstdint>
+#include <cstdlib>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "tests/integration/cuda_fixture.h"
@@ -65,6 +67,7 @@ class CudaGraphChanges : public CudaTest {
     EXPECT_EQ(cuGraphAddHostNode(&node, graph_, &behind, 1, &call), CUDA_SUCCESS);
     return node;
   }
+  static bool ThroughServer() { return std::getenv("HAWSER_TEST_SERVER_PID") != nullptr; }
   /// Waits until there is a one.
   CUgraphNode AddGate(CUdeviceptr word) {
     CUstreamBatchMemOpParams wait{};
@@ -378,6 +381,165 @@ TEST_F(CudaGraphChanges, ACopyTakesWhatAnotherOneBrought) {
     EXPECT_EQ(words, sevens_);
     EXPECT_EQ(OnDevice(), sevens_);
   }
+}
+
+TEST_F(CudaGraphChanges, ACopyWhoseOrderFollows) {
+  Words words = ones_;
+  const CUgraphNode brings = Add(ToHost(words)), takes = Add(ToDevice(words));
+  CUgraphNode between = nullptr;
+  HAWSER_CU(cuGraphAddEmptyNode(&between, graph_, nullptr, 0));
+  const CUgraphNode from[] = {brings, between}, to[] = {between, takes};
+  HAWSER_CU(cuGraphAddDependencies(graph_, from, to, nullptr, 2));
+  for (const bool of_clone : {true, false}) {
+    CUgraph clone = nullptr;
+    HAWSER_CU(cuGraphClone(&clone, graph_));
+    HAWSER_CU(cuGraphInstantiate(&executable_, of_clone ? clone : graph_, 0));
+    for (int round = 0; round < 2; ++round) {
+      words = ones_;
+      Launch();
+      EXPECT_EQ(words, sevens_);
+      EXPECT_EQ(OnDevice(), sevens_) << (of_clone ? "of the clone" : "of the graph");
+    }
+    // An update asks for the same.
+    HAWSER_CU(cuMemsetD32(to_, 1, kCount));
+    CUgraphExecUpdateResultInfo info{};
+    HAWSER_CU(cuGraphExecUpdate(executable_, of_clone ? clone : graph_, &info));
+    words = ones_;
+    Launch();
+    EXPECT_EQ(OnDevice(), sevens_);
+    HAWSER_CU(cuGraphExecDestroy(std::exchange(executable_, nullptr)));
+    HAWSER_CU(cuGraphDestroy(clone));
+  }
+}
+
+TEST_F(CudaGraphChanges, ACopyWhoseMemoryFollows) {
+  Words words = ones_, others = ones_;
+  const CUgraphNode takes = Add(ToDevice(others), Add(ToHost(words)));
+  const CUDA_MEMCPY3D changed = ToDevice(words);
+  HAWSER_CU(cuGraphMemcpyNodeSetParams(takes, &changed));
+  Instantiate();
+  Launch();
+  EXPECT_EQ(OnDevice(), sevens_);
+}
+
+TEST_F(CudaGraphChanges, ACopyInAChildGraph) {
+  Words words = ones_;
+  CUgraph child = nullptr;
+  HAWSER_CU(cuGraphCreate(&child, 0));
+  CUgraphNode copy = nullptr, node = nullptr;
+  const CUDA_MEMCPY3D parameters = ToDevice(words);
+  HAWSER_CU(cuGraphAddMemcpyNode(&copy, child, nullptr, 0, &parameters, context_));
+  const CUgraphNode brings = Add(ToHost(words));
+  HAWSER_CU(cuGraphAddChildGraphNode(&node, graph_, &brings, 1, child));
+  HAWSER_CU(cuGraphDestroy(child));
+  Instantiate();
+  Launch();
+  EXPECT_EQ(words, sevens_);
+  EXPECT_EQ(OnDevice(), sevens_);
+}
+
+TEST_F(CudaGraphChanges, FunctionsOfTwoGraphsFindWhatTheSameChildBrought) {
+  struct Seen {
+    Words* words;
+    uint32_t value;
+  };
+  Words words = ones_;
+  CUgraph child = nullptr;
+  CUgraphNode copy = nullptr;
+  HAWSER_CU(cuGraphCreate(&child, 0));
+  const CUDA_MEMCPY3D parameters = ToHost(words);
+  HAWSER_CU(cuGraphAddMemcpyNode(&copy, child, nullptr, 0, &parameters, context_));
+  Seen seen[2] = {{&words, 0}, {&words, 0}};
+  CUgraph graphs[2] = {};
+  CUgraphExec executables[2] = {};
+  for (int i = 0; i < 2; ++i) {
+    HAWSER_CU(cuGraphCreate(&graphs[i], 0));
+    CUgraphNode brings = nullptr, looks = nullptr;
+    HAWSER_CU(cuGraphAddChildGraphNode(&brings, graphs[i], nullptr, 0, child));
+    const CUDA_HOST_NODE_PARAMS look{
+        [](void* data) { static_cast<Seen*>(data)->value = static_cast<Seen*>(data)->words->front(); }, &seen[i]};
+    HAWSER_CU(cuGraphAddHostNode(&looks, graphs[i], &brings, 1, &look));
+    HAWSER_CU(cuGraphInstantiate(&executables[i], graphs[i], 0));
+  }
+  for (uint32_t round = 0; round < 6; ++round) {
+    const uint32_t i = round % 3 == 0 ? 0 : 1;
+    HAWSER_CU(cuMemsetD32Async(from_, 20 + round, kCount, stream_));
+    HAWSER_CU(cuGraphLaunch(executables[i], stream_));
+    HAWSER_CU(cuStreamSynchronize(stream_));
+    EXPECT_EQ(seen[i].value, 20 + round) << "round " << round;
+  }
+  for (int i = 0; i < 2; ++i) {
+    HAWSER_CU(cuGraphExecDestroy(executables[i]));
+    HAWSER_CU(cuGraphDestroy(graphs[i]));
+  }
+  HAWSER_CU(cuGraphDestroy(child));
+}
+
+TEST_F(CudaGraphChanges, ACopyInAChildGraphWhoseOrderFollows) {
+  Words words = ones_;
+  CUgraph child = nullptr;
+  HAWSER_CU(cuGraphCreate(&child, 0));
+  CUgraphNode copy = nullptr, node = nullptr;
+  const CUDA_MEMCPY3D parameters = ToDevice(words);
+  HAWSER_CU(cuGraphAddMemcpyNode(&copy, child, nullptr, 0, &parameters, context_));
+  HAWSER_CU(cuGraphAddChildGraphNode(&node, graph_, nullptr, 0, child));
+  const CUgraphNode brings = Add(ToHost(words));
+  HAWSER_CU(cuGraphAddDependencies(graph_, &brings, &node, nullptr, 1));
+  CUDA_GRAPH_INSTANTIATE_PARAMS how{};
+  const CUresult made = cuGraphInstantiateWithParams(&executable_, graph_, &how);
+  if (ThroughServer()) {  // docs/differences.md: never older data, in silence.
+    EXPECT_EQ(made, CUDA_ERROR_NOT_SUPPORTED);
+    EXPECT_EQ(how.result_out, CUDA_GRAPH_INSTANTIATE_ERROR);
+    HAWSER_CU(cuGraphRemoveDependencies(graph_, &brings, &node, nullptr, 1));
+    Instantiate();
+    return;
+  }
+  ASSERT_EQ(made, CUDA_SUCCESS);
+  Launch();
+  EXPECT_EQ(OnDevice(), sevens_);
+}
+
+TEST_F(CudaGraphChanges, WhatTheLaterCopyBringsStaysWhereTheirOrderFollows) {
+  Words words = ones_;
+  HAWSER_CU(cuMemsetD32(to_, 9, kCount));
+  CUDA_MEMCPY3D last = ToHost(words, kCount / 2);
+  last.srcDevice = to_;
+  const CUgraphNode later = Add(last), first = Add(ToHost(words));
+  HAWSER_CU(cuGraphAddDependencies(graph_, &first, &later, nullptr, 1));
+  for (const bool function : {false, true}) {
+    if (function) {
+      // The function fetches in that order too.
+      CUgraph graph = nullptr;
+      HAWSER_CU(cuGraphClone(&graph, graph_));
+      HAWSER_CU(cuGraphDestroy(std::exchange(graph_, graph)));
+      CUgraphNode node = nullptr;
+      size_t count = 2;
+      CUgraphNode nodes[2] = {};
+      HAWSER_CU(cuGraphGetNodes(graph_, nodes, &count));
+      const CUDA_HOST_NODE_PARAMS call{[](void*) {}, nullptr};
+      HAWSER_CU(cuGraphAddHostNode(&node, graph_, nodes, count, &call));
+    }
+    words = ones_;
+    Instantiate();
+    Launch();
+    EXPECT_EQ(std::count(words.begin(), words.end(), 9u), kCount / 2);
+    EXPECT_EQ(std::count(words.begin(), words.end(), 7u), kCount / 2);
+    HAWSER_CU(cuGraphExecDestroy(std::exchange(executable_, nullptr)));
+  }
+}
+
+TEST_F(CudaGraphChanges, MemoryThatIsTakenFirstNeedsNothingBetween) {
+  // Worked on in place: what would hand over would be a wait in each launch.
+  Words words = ones_;
+  const CUgraphNode takes = Add(ToDevice(words)), brings = Add(ToHost(words));
+  HAWSER_CU(cuGraphAddDependencies(graph_, &takes, &brings, nullptr, 1));
+  Instantiate();
+  size_t count = 0;
+  HAWSER_CU(cuGraphGetNodes(graph_, nullptr, &count));
+  EXPECT_EQ(count, 2u);
+  Launch();
+  EXPECT_EQ(OnDevice(), ones_);
+  EXPECT_EQ(words, sevens_);
 }
 
 TEST_F(CudaGraphChanges, ACopyThatIsCapturedToo) {

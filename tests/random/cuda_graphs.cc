@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Graphs of a random CUDA program: captured from two streams or built of nodes, launched, changed.
 #include <algorithm>
+#include <numeric>
+#include <vector>
 
 #include "tests/random/cuda_program.h"
 
@@ -72,14 +74,32 @@ void CudaProgram::Capture(Graph* graph, const Kernels& kernels) {
 void CudaProgram::Build(Graph* graph, const Kernels& kernels) {
   Do("make a graph", [&] {
     CUresult result = cuGraphCreate(&graph->graph, 0);
-    for (size_t i = 0; i < graph->operations.size() && result == CUDA_SUCCESS; ++i) {
+    graph->nodes.resize(graph->operations.size());
+    // Which node is added first, and whether an order comes with its node or only afterwards, makes no difference.
+    std::vector<size_t> turns(graph->nodes.size());
+    std::iota(turns.begin(), turns.end(), 0);
+    const bool afterwards = Chance(40);
+    if (afterwards) std::shuffle(turns.begin(), turns.end(), random_);
+    std::vector<CUgraphNode> from, to;
+    for (size_t turn = 0; turn < turns.size() && result == CUDA_SUCCESS; ++turn) {
+      const size_t i = turns[turn];
       std::vector<CUgraphNode> after;
-      for (size_t j = 0; j < i; ++j) {
-        if (Conflict(graph->operations[j], graph->operations[i]) || Chance(10)) after.push_back(graph->nodes[j]);
+      for (size_t j = 0; j < graph->nodes.size(); ++j) {
+        if (graph->nodes[j] == nullptr) continue;
+        if (!Conflict(graph->operations[j], graph->operations[i]) && !Chance(10)) continue;
+        if (j < i && !(afterwards && Chance(50))) {
+          after.push_back(graph->nodes[j]);
+        } else {
+          from.push_back(j < i ? graph->nodes[j] : nullptr);  // Null: the node that is being added.
+          to.push_back(j < i ? nullptr : graph->nodes[j]);
+        }
       }
-      CUgraphNode node = nullptr;
-      result = graph->operations[i].AddTo(graph->graph, after, context_, kernels, &mixes_, &node);
-      graph->nodes.push_back(node);
+      result = graph->operations[i].AddTo(graph->graph, after, context_, kernels, &mixes_, &graph->nodes[i]);
+      std::replace(from.begin(), from.end(), CUgraphNode{}, graph->nodes[i]);
+      std::replace(to.begin(), to.end(), CUgraphNode{}, graph->nodes[i]);
+    }
+    if (result == CUDA_SUCCESS && !from.empty()) {
+      result = cuGraphAddDependencies(graph->graph, from.data(), to.data(), nullptr, from.size());
     }
     return result;
   });

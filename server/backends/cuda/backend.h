@@ -602,6 +602,10 @@ class CudaBackend final : public cuda::Handler, public SessionBackend {
   /// What an answer says of the graph's host nodes (graph_host_memory.h), in `found`, to which it points.
   int32_t TellHostNodes(CUgraph graph, std::vector<cuda::HostNodeMemory>* found,
                         wire::ListView<cuda::HostNodeMemory>* functions);
+  /// Of a graph from which an executable one is to be made. Not 0: a copy is too early (graph_host_memory.h). The
+  /// result points to `filled`.
+  template <typename Message, typename Result>
+  int32_t CheckPieces(const Message& message, const Graph& graph, std::vector<wire::Id>* filled, Result* result);
 
   const ChosenDriver chosen_;
   const DriverTable& driver_;

@@ -69,6 +69,7 @@ int32_t CudaBackend::AddConditionalNode(const cuda::Call& call, const cuda::AddC
   for (uint32_t i = 0; i < message.bodies.size() && status == 0; ++i) {
     Graph body;
     body.inner = true;
+    body.loops = message.type == CU_GRAPH_COND_TYPE_WHILE;
     body.depth = depth;
     body.native = parameters.conditional.phGraph_out[i];
     status = Keep(message.bodies[i], std::move(body));

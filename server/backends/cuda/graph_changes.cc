@@ -1,9 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What is changed of graphs' nodes after they were made, and what the guest is told of its memory in graphs.
-#include <map>
-#include <optional>
-#include <span>
-
+// What is changed of graphs' nodes after they were made.
 #include "server/backends/cuda/backend.h"
 #include "server/backends/cuda/graph_host_memory.h"
 #include "server/backends/cuda/graph_nodes.h"
@@ -11,7 +7,6 @@
 namespace hawser::server::cuda_backend {
 namespace {
 
-constexpr size_t kMaxHostNodeMemory = 65536;
 /// CopySide::kind of staging memory.
 constexpr uint32_t kStagingSide = 3;
 
@@ -23,41 +18,6 @@ uint64_t NameOf(const cuda::NodeParameters& from) {
 }
 
 }  // namespace
-
-GraphHostMemory CudaBackend::HostMemoryOfGraphs() {
-  using Stagings = std::map<const std::byte*, std::pair<uint64_t, wire::Id>>;
-  return GraphHostMemory(
-      &driver_,
-      [this, known = std::optional<Stagings>()](const void* address) mutable {
-        if (!known) {
-          known.emplace();
-          objects_->Table<Staging>().ForEach([&](wire::Id id, Staging& staging) {
-            if (staging.error == 0) (*known)[staging.block.data()] = {staging.size, id};
-          });
-        }
-        const Stagings& stagings = *known;
-        const auto* const at = static_cast<const std::byte*>(address);
-        const auto after = stagings.upper_bound(at);
-        if (after == stagings.begin()) return wire::Id();
-        const auto& [begin, staging] = *std::prev(after);
-        return static_cast<uint64_t>(at - begin) < staging.first ? staging.second : wire::Id();
-      },
-      [](const CUDA_HOST_NODE_PARAMS& node) {
-        return node.fn == RunHostCall ? static_cast<const HostCall*>(node.userData)->callback : 0;
-      });
-}
-
-int32_t CudaBackend::TellHostNodes(CUgraph graph, std::vector<cuda::HostNodeMemory>* found,
-                                   wire::ListView<cuda::HostNodeMemory>* functions) {
-  if (host_calls_.empty()) return 0;
-  const CUresult result = HostMemoryOfGraphs().Find(graph, found);
-  if (result != CUDA_SUCCESS) return result;
-  if (found->size() > kMaxHostNodeMemory) {
-    return Explain(CUDA_ERROR_OUT_OF_MEMORY, "the graph's host functions have too many copies before and behind them");
-  }
-  *functions = wire::ListView<cuda::HostNodeMemory>(std::span<const cuda::HostNodeMemory>(*found));
-  return 0;
-}
 
 uint64_t CudaBackend::NameIn(wire::Id id, const Node& node, const GraphExec* exec) {
   const bool known = exec != nullptr && exec->names.contains(id.raw());
@@ -166,27 +126,6 @@ int32_t CudaBackend::SetNode(const cuda::Call& call, const cuda::SetNode& messag
       return answer(CUDA_ERROR_INVALID_VALUE);
   }
   return answer(kNotSupported);
-}
-
-int32_t CudaBackend::UpdateGraph(const cuda::Call& call, const cuda::UpdateGraph& message) {
-  cuda::UpdateResult reply;
-  std::vector<cuda::HostNodeMemory> host_nodes;
-  GraphExec* exec = Use<GraphExec>(message.exec, &reply.status);
-  const Graph* graph = exec != nullptr ? Use<Graph>(message.graph, &reply.status) : nullptr;
-  if (graph != nullptr) reply.status = graph->lacks;
-  if (reply.status == 0 && driver_.cuGraphExecUpdate == nullptr) reply.status = kNotSupported;
-  if (reply.status == 0) {
-    CUgraphExecUpdateResultInfo info{};
-    reply.status = driver_.cuGraphExecUpdate(exec->owned.get(), graph->native, &info);
-    reply.result = info.result;
-    const auto named = graph->names.find(info.errorNode);
-    if (info.errorNode != nullptr && named != graph->names.end()) reply.node = named->second;
-    if (reply.status == 0) exec->names.clear();
-    if (reply.status == 0) reply.status = TellHostNodes(graph->native, &host_nodes, &reply.functions);
-  }
-  reason_.clear();
-  Reply(call, reply);
-  return 0;
 }
 
 }  // namespace hawser::server::cuda_backend

@@ -18,11 +18,14 @@ void Remove(const std::vector<wire::Id>& what, std::vector<wire::Id>* from) {
 }  // namespace
 
 /// One graph: its nodes, what they fill and read, and which follow which. A child graph fills what its nodes do and no
-/// function in it fetches.
+/// function in it fetches. A conditional node's bodies may be passed by: what they would fill is to be filled before it
+/// all the same, so that whoever fetches it behind the node gets what was there.
 struct GraphHostMemory::Level {
   struct Node {
+    CUgraphNode native = nullptr;
     CUgraphNodeType type{};
     CUgraph child = nullptr;
+    std::vector<Body> bodies;
     uint64_t callback = 0;
     bool calls = false;  ///< A function, or a child graph with one.
     Ids fills, reads;
@@ -117,6 +120,7 @@ CUresult GraphHostMemory::Read(CUgraph graph, Level* level) const {
   for (size_t i = 0; i < count; ++i) {
     Level::Node& node = level->nodes[i];
     numbers[natives[i]] = i;
+    node.native = natives[i];
     CUresult error = driver_->cuGraphNodeGetType(natives[i], &node.type);
     if (error == CUDA_SUCCESS && node.type == CU_GRAPH_NODE_TYPE_MEMCPY) {
       error = ReadCopy(natives[i], &node.reads, &node.fills);
@@ -131,6 +135,17 @@ CUresult GraphHostMemory::Read(CUgraph graph, Level* level) const {
       for (const Level::Node& each : inner.nodes) {
         Append(each.reads, &node.reads);
         node.calls = node.calls || each.calls;
+      }
+    } else if (error == CUDA_SUCCESS && node.type == CU_GRAPH_NODE_TYPE_CONDITIONAL) {
+      node.bodies = bodies_of_(natives[i]);
+      for (const Body& body : node.bodies) {
+        Level inner;
+        if (error == CUDA_SUCCESS) error = Read(body.graph, &inner);
+        for (const Level::Node& each : inner.nodes) {
+          Append(each.reads, &node.reads);
+          Append(each.fills, &node.reads);
+          Append(each.fills, &node.fills);
+        }
       }
     }
     if (error != CUDA_SUCCESS) return error;
@@ -174,14 +189,75 @@ CUresult GraphHostMemory::Walk(CUgraph graph, const Ids& before, const Ids& afte
   return CUDA_SUCCESS;
 }
 
-CUresult GraphHostMemory::Find(CUgraph graph, std::vector<cuda::HostNodeMemory>* found) const {
-  for (const bool there :
-       {driver_->cuGraphGetNodes != nullptr, driver_->cuGraphGetEdges != nullptr,
-        driver_->cuGraphNodeGetType != nullptr, driver_->cuGraphMemcpyNodeGetParams != nullptr,
-        driver_->cuGraphHostNodeGetParams != nullptr, driver_->cuGraphChildGraphNodeGetGraph != nullptr}) {
-    if (!there) return CUDA_ERROR_NOT_SUPPORTED;
+struct GraphHostMemory::Flat {
+  GraphOrder order;
+  /// By the order's numbers. Null: the begin or the end of a graph, and what is in child graphs and bodies.
+  std::vector<CUgraphNode> natives;
+  unsigned depth = 0;  ///< Graphs around it.
+
+  size_t Add(GraphOrder::Node node, CUgraphNode native) {
+    natives.push_back(depth == 0 ? native : nullptr);
+    return order.Add(std::move(node));
   }
-  return Walk(graph, {}, {}, found);
+};
+
+CUresult GraphHostMemory::Flatten(CUgraph graph, Flat* flat, size_t* begin, size_t* end) const {
+  Level level;
+  if (const CUresult error = Read(graph, &level); error != CUDA_SUCCESS) return error;
+  *begin = flat->Add({}, nullptr);
+  *end = flat->Add({}, nullptr);
+  std::vector<size_t> firsts, lasts;  // By the level's numbers: where a node's own begins and ends.
+  for (Level::Node& node : level.nodes) {
+    size_t first = 0, last = 0;
+    if (node.child == nullptr && node.bodies.empty()) {
+      first = last = flat->Add({std::move(node.fills), std::move(node.reads), node.calls}, node.native);
+    } else {
+      first = flat->Add({}, nullptr);
+      last = flat->Add({}, nullptr);
+      if (node.child != nullptr) node.bodies = {{node.child, false}};
+      for (const Body& body : node.bodies) {
+        size_t inner_begin = 0, inner_end = 0;
+        ++flat->depth;
+        const CUresult error = Flatten(body.graph, flat, &inner_begin, &inner_end);
+        --flat->depth;
+        if (error != CUDA_SUCCESS) return error;
+        flat->order.Connect(first, inner_begin);
+        flat->order.Connect(inner_end, last);
+        if (body.loops) flat->order.Connect(inner_end, inner_begin);
+      }
+    }
+    flat->order.Connect(*begin, first);
+    flat->order.Connect(last, *end);
+    firsts.push_back(first);
+    lasts.push_back(last);
+  }
+  for (size_t i = 0; i < level.nodes.size(); ++i) {
+    for (const size_t to : level.nodes[i].to) flat->order.Connect(lasts[i], firsts[to]);
+  }
+  return CUDA_SUCCESS;
+}
+
+CUresult GraphHostMemory::FindPassing(CUgraph graph, const GraphOrder::Extents& extents, Passing* passing) const {
+  *passing = {};
+  if (!HasEntries()) return CUDA_ERROR_NOT_SUPPORTED;
+  Flat flat;
+  size_t begin = 0, end = 0;
+  if (const CUresult error = Flatten(graph, &flat, &begin, &end); error != CUDA_SUCCESS) return error;
+  const std::optional<size_t> early = flat.order.FindTooEarly(extents);
+  passing->too_early = early.has_value();
+  if (early) passing->node = flat.natives[*early];
+  passing->filled = flat.order.Filled(extents);
+  return CUDA_SUCCESS;
+}
+
+bool GraphHostMemory::HasEntries() const {
+  return driver_->cuGraphGetNodes != nullptr && driver_->cuGraphGetEdges != nullptr &&
+         driver_->cuGraphNodeGetType != nullptr && driver_->cuGraphMemcpyNodeGetParams != nullptr &&
+         driver_->cuGraphHostNodeGetParams != nullptr && driver_->cuGraphChildGraphNodeGetGraph != nullptr;
+}
+
+CUresult GraphHostMemory::Find(CUgraph graph, std::vector<cuda::HostNodeMemory>* found) const {
+  return HasEntries() ? Walk(graph, {}, {}, found) : CUDA_ERROR_NOT_SUPPORTED;
 }
 
 }  // namespace hawser::server::cuda_backend

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Graphs: nodes one by one, executable graphs. What a stream records is in captures.cc, what is changed afterwards in
-// graph_changes.cc.
+// Graphs: nodes one by one. What a stream records is in captures.cc, what is changed afterwards in graph_changes.cc,
+// what becomes of whole graphs in executable_graphs.cc.
 #include <algorithm>
 #include <cstring>
 #include <map>
@@ -12,8 +12,6 @@ namespace hawser::server::cuda_backend {
 namespace {
 
 constexpr size_t kMaxNodes = 1u << 20;
-/// What a launch of a graph counts as in its stream (ahead.h).
-constexpr int32_t kCommandsOfGraph = 16;
 
 }  // namespace
 
@@ -472,63 +470,6 @@ int32_t CudaBackend::FindNodeInClone(const cuda::Call& call, const cuda::FindNod
   status = Keep(message.node, node);
   if (status == 0) objects_->Table<Graph>().Find(message.clone)->names[native] = message.node;
   return ReplyStatus(call, status);
-}
-
-// --- executable graphs
-
-int32_t CudaBackend::InstantiateGraph(const cuda::Call& call, const cuda::InstantiateGraph& message) {
-  cuda::InstantiateResult reply;
-  std::vector<cuda::HostNodeMemory> host_nodes;
-  const Graph* graph = Use<Graph>(message.graph, &reply.status);
-  if (graph != nullptr) reply.status = graph->lacks;
-  if (reply.status == 0 && message.context) (void)Enter(message.context, &reply.status);
-  if (reply.status == 0 && driver_.cuGraphInstantiateWithParams == nullptr) reply.status = kNotSupported;
-  if (reply.status == 0) {
-    // An upload would need a stream; LaunchGraph does that.
-    CUDA_GRAPH_INSTANTIATE_PARAMS parameters{};
-    parameters.flags = message.flags & ~uint64_t{CUDA_GRAPH_INSTANTIATE_FLAG_UPLOAD};
-    CUgraphExec native = nullptr;
-    reply.status = driver_.cuGraphInstantiateWithParams(&native, graph->native, &parameters);
-    reply.result = parameters.result_out;
-    if (parameters.hErrNode_out != nullptr) {
-      const auto named = graph->names.find(parameters.hErrNode_out);
-      if (named != graph->names.end()) reply.node = named->second;
-    }
-    if (reply.status == 0) {
-      GraphExec exec;
-      exec.owned = OwnedGraphExec(&driver_, native);
-      exec.facts = std::make_shared<KernelFacts>();
-      exec.facts->name = "graph";
-      exec.facts->graph = true;
-      reply.status = TellHostNodes(graph->native, &host_nodes, &reply.functions);
-      if (reply.status == 0) reply.status = Keep(message.exec, std::move(exec));
-    }
-  }
-  reason_.clear();
-  Reply(call, reply);
-  return 0;
-}
-
-int32_t CudaBackend::LaunchGraph(const cuda::Call& call, const cuda::LaunchGraph& message) {
-  // What its nodes wait for is not known here.
-  const Place at = At(message.context, message.stream);
-  if (!at.ok()) return Fail(call, at.status, {}, message.context);
-  (void)at.stream->ahead.Count(kCommandsOfGraph);
-  int32_t status = 0;
-  const GraphExec* exec = Use<GraphExec>(message.exec, &status);
-  if (exec == nullptr) return Fail(call, status, {}, message.context);
-  const auto launch = message.upload_only != 0 ? driver_.cuGraphUpload : driver_.cuGraphLaunch;
-  if (launch == nullptr) return Fail(call, kNotSupported, {}, message.context);
-  if (message.upload_only != 0) return Finish(call, launch(exec->owned.get(), at.native()), message.context);
-  if (unwatched() && !at.stream->open.full() && at.context->gate->BeginOpen()) [[likely]] {
-    const CUresult result = launch(exec->owned.get(), at.native());
-    at.context->gate->EndOpen();
-    NoteOpen(at, exec->facts, 1);
-    return Finish(call, result, message.context);
-  }
-  KernelLaunch whole;
-  whole.graph = exec->owned.get();
-  return Submit(call, at, message.context, std::move(whole), exec->facts, {}, message.exec);
 }
 
 }  // namespace hawser::server::cuda_backend

@@ -221,6 +221,7 @@ struct Graph {
   CUgraph native = nullptr;
   OwnedGraph owned;    ///< Null while a capture fills it, and for an inner graph.
   bool inner = false;  ///< A child graph, or a body of a conditional node: ends with its node.
+  bool loops = false;  ///< The body of a loop.
   unsigned depth = 0;  ///< Bodies around it.
   int32_t lacks = 0;   ///< Why a node that the guest believes to be there is not; then it cannot be instantiated.
   /// Names of its nodes.

@@ -22,6 +22,7 @@ struct FakeNode {
   void* to = nullptr;
   uint64_t callback = 0;
   int child = 0;
+  bool loops = false;  ///< A conditional node, whose body is `child`.
 };
 struct FakeGraph {
   std::vector<int> nodes;
@@ -79,6 +80,8 @@ class GraphHostMemoryTest : public testing::Test {
   int Write(int piece) { return Add({.type = CU_GRAPH_NODE_TYPE_MEMCPY, .from = &memory_[piece * 10]}); }
   int Function(uint64_t callback) { return Add({.type = CU_GRAPH_NODE_TYPE_HOST, .callback = callback}); }
   int Child(int graph) { return Add({.type = CU_GRAPH_NODE_TYPE_GRAPH, .child = graph}); }
+  int If(int body) { return Add({.type = CU_GRAPH_NODE_TYPE_CONDITIONAL, .child = body}); }
+  int While(int body) { return Add({.type = CU_GRAPH_NODE_TYPE_CONDITIONAL, .child = body, .loops = true}); }
   int Other() { return Add({.type = CU_GRAPH_NODE_TYPE_EMPTY}); }
   static int Add(FakeNode node) {
     const int number = static_cast<int>(nodes.size()) + 1;
@@ -91,19 +94,34 @@ class GraphHostMemoryTest : public testing::Test {
     for (size_t i = 1; i < in_order.size(); ++i) graphs[number].edges.emplace_back(in_order[i - 1], in_order[i]);
     return number;
   }
-  /// "1: before 3", "1: behind 4", "2".
-  std::vector<std::string> Find(int graph) {
-    const GraphHostMemory memory(
+  static wire::Id Piece(size_t number) { return wire::Id(1, 1, static_cast<uint32_t>(number)); }
+  GraphHostMemory Memory() {
+    return GraphHostMemory(
         &driver_,
         [this](const void* address) {
           const auto offset = static_cast<const char*>(address) - memory_;
           return offset >= 0 && offset < static_cast<ptrdiff_t>(sizeof(memory_))
-                     ? wire::Id(1, 1, static_cast<uint32_t>(offset / 10))
+                     ? Piece(static_cast<size_t>(offset) / 10)
                      : wire::Id();
         },
-        [](const CUDA_HOST_NODE_PARAMS& node) { return *static_cast<const uint64_t*>(node.userData); });
+        [](const CUDA_HOST_NODE_PARAMS& node) { return *static_cast<const uint64_t*>(node.userData); },
+        [](CUgraphNode node) {
+          return std::vector<GraphHostMemory::Body>{{GraphOf(At(node).child), At(node).loops}};
+        });
+  }
+  /// "no", "yes", or the number of the graph's own node. Each piece stands for the same memory of the guest.
+  std::string TooEarly(int graph) {
+    GraphOrder::Extents extents;
+    for (size_t piece = 0; piece < 10; ++piece) extents[Piece(piece).raw()] = {1000, 10};
+    GraphHostMemory::Passing passing;
+    EXPECT_EQ(Memory().FindPassing(GraphOf(graph), extents, &passing), CUDA_SUCCESS);
+    if (passing.node != nullptr) return std::to_string(reinterpret_cast<intptr_t>(passing.node));
+    return passing.too_early ? "yes" : "no";
+  }
+  /// "1: before 3", "1: behind 4", "2".
+  std::vector<std::string> Find(int graph) {
     std::vector<cuda::HostNodeMemory> found;
-    EXPECT_EQ(memory.Find(GraphOf(graph), &found), CUDA_SUCCESS);
+    EXPECT_EQ(Memory().Find(GraphOf(graph), &found), CUDA_SUCCESS);
     std::vector<std::string> told;
     for (const cuda::HostNodeMemory& each : found) {
       std::string text = std::to_string(each.callback);
@@ -154,10 +172,53 @@ TEST_F(GraphHostMemoryTest, NothingOfOtherMemory) {
 
 TEST_F(GraphHostMemoryTest, ADriverThatLacksSomethingIsSaid) {
   driver_.cuGraphHostNodeGetParams = nullptr;
-  const GraphHostMemory memory(
-      &driver_, [](const void*) { return wire::Id(); }, [](const CUDA_HOST_NODE_PARAMS&) { return uint64_t{0}; });
+  const CUgraph graph = GraphOf(Chain({Other()}));
   std::vector<cuda::HostNodeMemory> found;
-  EXPECT_EQ(memory.Find(GraphOf(Chain({Other()})), &found), CUDA_ERROR_NOT_SUPPORTED);
+  EXPECT_EQ(Memory().Find(graph, &found), CUDA_ERROR_NOT_SUPPORTED);
+  GraphHostMemory::Passing passing;
+  EXPECT_EQ(Memory().FindPassing(graph, {}, &passing), CUDA_ERROR_NOT_SUPPORTED);
+}
+
+TEST_F(GraphHostMemoryTest, BodiesAreInTheOrderOfTheirNodes) {
+  // Whether they run or not: what they may leave out is there before.
+  const int body = Chain({Write(2), Child(Chain({Read(3)}))});
+  EXPECT_THAT(Find(Chain({Function(7), If(body), Function(8)})),
+              UnorderedElementsAre("7: behind 2", "7: behind 3", "8: before 3"));
+}
+
+TEST_F(GraphHostMemoryTest, ACopyBehindAnotherOneIsTooEarly) {
+  const int late = Write(2);
+  EXPECT_EQ(TooEarly(Chain({Read(1), Other(), late})), std::to_string(late));
+  EXPECT_EQ(TooEarly(Chain({Read(1), Function(7), Write(2)})), "no");
+  EXPECT_EQ(TooEarly(Chain({Write(1), Read(2)})), "no") << "first taken, then brought";
+}
+
+TEST_F(GraphHostMemoryTest, WhatIsFilledIsToldInTheOrderOfTheCopies) {
+  GraphOrder::Extents extents;
+  for (const size_t piece : {1, 2, 3, 5, 6}) extents[Piece(piece).raw()] = {1000, 10};
+  const int loop = While(Chain({Read(5), Read(3)}));
+  const int graph = Chain({Read(6), Child(Chain({Read(2), Read(4)})), Write(7), loop, Read(1)});
+  std::reverse(graphs[graph].nodes.begin(), graphs[graph].nodes.end());  // In whatever order they were added.
+  GraphHostMemory::Passing passing;
+  EXPECT_EQ(Memory().FindPassing(GraphOf(graph), extents, &passing), CUDA_SUCCESS);
+  EXPECT_EQ(passing.filled, (std::vector<wire::Id>{Piece(6), Piece(2), Piece(5), Piece(3), Piece(1)}));
+}
+
+TEST_F(GraphHostMemoryTest, CopiesInChildGraphsAreTooEarlyToo) {
+  EXPECT_EQ(TooEarly(Chain({Read(1), Child(Chain({Other(), Write(2)}))})), "yes");
+  EXPECT_EQ(TooEarly(Chain({Child(Chain({Read(1)})), Child(Chain({Write(2)}))})), "yes");
+  EXPECT_EQ(TooEarly(Chain({Child(Chain({Read(1)})), Function(7), Child(Chain({Write(2)}))})), "no");
+  EXPECT_EQ(TooEarly(Chain({Read(1), Child(Chain({Function(7)})), Write(2)})), "no");
+  const int late = Write(2);
+  EXPECT_EQ(TooEarly(Chain({Child(Chain({Read(1)})), late})), std::to_string(late));
+}
+
+TEST_F(GraphHostMemoryTest, CopiesInBodiesAreTooEarlyToo) {
+  EXPECT_EQ(TooEarly(Chain({Read(1), If(Chain({Write(2)}))})), "yes");
+  EXPECT_EQ(TooEarly(Chain({Read(1), Function(7), If(Chain({Write(2)}))})), "no");
+  EXPECT_EQ(TooEarly(Chain({If(Chain({Write(1), Read(2)}))})), "no");
+  EXPECT_EQ(TooEarly(Chain({While(Chain({Write(1), Read(2)}))})), "yes") << "the next time round";
+  EXPECT_EQ(TooEarly(Chain({If(Chain({Child(Chain({Read(1)}))})), Function(7), Write(2)})), "no");
 }
 
 }  // namespace

@@ -346,6 +346,26 @@ TEST_F(SoftGraph, IsMadeByHandAndUpdated) {
   EXPECT_CUDA(CUDA_ERROR_INVALID_VALUE, cuGraphDestroy(graph));
 }
 
+TEST_F(SoftGraph, UploadsAreInTheStreamsOrder) {
+  volatile uint32_t* const flag = Flag();
+  const CUdeviceptr out = Alloc(4);
+  const CUstream first = Stream(CU_STREAM_DEFAULT), second = Stream(CU_STREAM_DEFAULT);
+  CUgraph graph = nullptr;
+  CUgraphExec executable = nullptr;
+  ASSERT_CUDA(CUDA_SUCCESS, cuGraphCreate(&graph, 0));
+  ASSERT_CUDA(CUDA_SUCCESS, cuGraphInstantiate(&executable, graph, 0));
+  ASSERT_CUDA(CUDA_SUCCESS, Launch("spin", 1, 1, first, Address(flag), out));
+  // In the default stream: behind the first one, and what is in the second one then is behind it.
+  ASSERT_CUDA(CUDA_SUCCESS, cuGraphUpload(executable, nullptr));
+  ASSERT_CUDA(CUDA_SUCCESS, Launch("poke", 1, 1, second, out, 9));
+  EXPECT_CUDA(CUDA_ERROR_NOT_READY, cuStreamQuery(second));
+  *flag = 1;
+  EXPECT_CUDA(CUDA_SUCCESS, cuStreamSynchronize(second));
+  EXPECT_EQ(Read(out), 9U);
+  EXPECT_CUDA(CUDA_SUCCESS, cuGraphExecDestroy(executable));
+  EXPECT_CUDA(CUDA_SUCCESS, cuGraphDestroy(graph));
+}
+
 TEST_F(SoftGraph, ChildrenRunInside) {
   const CUdeviceptr out = Alloc(4);
   CUgraph child = nullptr;
