@@ -6,6 +6,8 @@
 #include "interposer/cuda/heap_memory.h"
 #include "interposer/cuda/mirror.h"
 #include "interposer/cuda/module.h"
+#include "interposer/cuda/stream.h"
+#include "interposer/cuda/wire_call.h"
 
 namespace hawser::cu {
 
@@ -36,6 +38,15 @@ CUresult StartContext(CUctx_st* context) {
   message.flags = context->flags;
   message.primary = context->primary ? 1 : 0;
   return FromWire(client.session()->Send(message));
+}
+
+void AwaitWork(CUctx_st* context) {
+  const Landings landings = LandingsOf(context);
+  cuda::SynchronizeContext message;
+  message.context = context->id;
+  // What went wrong in it is nobody's any more.
+  (void)AskStatus(Client::Get().session(), message);
+  (void)AwaitLandings(landings);
 }
 
 void ForgetContents(CUctx_st* context) {

@@ -10,6 +10,9 @@ namespace hawser::cu {
 /// Sends CreateContext for a context object, new or one that begins again.
 CUresult StartContext(CUctx_st* context);
 CUctx_st* NewContext(int device, unsigned flags, bool primary);
+/// Before its end: whoever ends a context finds its work done. Functions of the program have run, data has come into
+/// its memory, and what kernels print is printed.
+void AwaitWork(CUctx_st* context);
 /// Sends what ends it on the server. Waits for that where device memory has pages of the heap, which others get then.
 template <typename Message>
 int32_t SendEnd(const CUctx_st* context, const Message& message) {

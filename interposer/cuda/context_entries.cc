@@ -54,6 +54,7 @@ CUresult CUDAAPI cuCtxDestroy_v2(CUcontext context) {
   if (context->primary) return CUDA_ERROR_INVALID_CONTEXT;
   ThreadState& thread = ThreadState::Get();
   if (thread.stack.top() == context) thread.stack.Pop();
+  AwaitWork(context);
   guest::Session* session = Client::Get().session();
   cuda::Release message;
   message.object = context->id;

@@ -16,6 +16,17 @@ CUresult FindDevice(CUdevice ordinal, Device** device) {
   return *device != nullptr ? CUDA_SUCCESS : CUDA_ERROR_INVALID_DEVICE;
 }
 
+/// Not under the device's mutex. `always`: it is to end, whoever else retains it.
+void AwaitWorkOfPrimary(Device* device, bool always) {
+  CUctx_st* context = nullptr;
+  {
+    std::lock_guard lock(device->mutex);
+    if (device->primary == nullptr || !device->primary->active.load()) return;
+    if (always || device->primary_references == 1) context = device->primary;
+  }
+  if (context != nullptr) AwaitWork(context);
+}
+
 /// Under the device's mutex. `message`: what ends it on the server.
 template <typename Message>
 CUresult End(Device* device, const Message& message) {
@@ -52,6 +63,7 @@ CUresult CUDAAPI cuDevicePrimaryCtxRetain(CUcontext* result, CUdevice ordinal) {
 CUresult CUDAAPI cuDevicePrimaryCtxRelease_v2(CUdevice ordinal) {
   Device* device = nullptr;
   if (const CUresult error = FindDevice(ordinal, &device); error != CUDA_SUCCESS) return error;
+  AwaitWorkOfPrimary(device, /*always=*/false);
   std::lock_guard lock(device->mutex);
   if (device->primary_references == 0) return CUDA_ERROR_INVALID_CONTEXT;
   if (--device->primary_references != 0 || !device->primary->active.load()) return CUDA_SUCCESS;
@@ -65,6 +77,7 @@ CUresult CUDAAPI cuDevicePrimaryCtxRelease(CUdevice device) { return cuDevicePri
 CUresult CUDAAPI cuDevicePrimaryCtxReset_v2(CUdevice ordinal) {
   Device* device = nullptr;
   if (const CUresult error = FindDevice(ordinal, &device); error != CUDA_SUCCESS) return error;
+  AwaitWorkOfPrimary(device, /*always=*/true);
   std::lock_guard lock(device->mutex);
   if (device->primary == nullptr || !device->primary->active.load()) return CUDA_SUCCESS;
   cuda::ResetPrimary message;

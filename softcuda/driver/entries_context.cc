@@ -45,6 +45,17 @@ CUresult GetContext(CUcontext handle, ContextPtr* context) {
 
 /// Ends a device's primary context, so that the next user gets a fresh one. Those who have retained it still have, as
 /// the manual says of a reset: each releases it.
+/// Who ends a context finds its work done: a kernel's output, for one, is printed all the same. Not under the mutex.
+/// `always`: it is to end, whoever else retains it.
+void DrainPrimary(Device* device, bool always) {
+  ContextPtr context;
+  {
+    const std::lock_guard lock(device->primary_mutex);
+    if (always || device->primary_users == 1) context = device->primary;
+  }
+  if (context != nullptr) context->Drain();
+}
+
 void DropPrimary(Device* device) {
   const ContextPtr context = std::exchange(device->primary, nullptr);
   if (context == nullptr) return;
@@ -81,6 +92,7 @@ CUresult CUDAAPI cuCtxDestroy_v2(CUcontext handle) {
   HAWSER_TRY(GetReady(&driver));
   const ContextPtr context = driver->contexts.Find(handle);
   if (context == nullptr || context->primary()) return CUDA_ERROR_INVALID_CONTEXT;
+  context->Drain();
   context->Destroy();
   driver->contexts.Remove(handle);
   auto& stack = ThisThread().contexts;
@@ -304,6 +316,7 @@ CUresult CUDAAPI cuDevicePrimaryCtxRetain(CUcontext* to, CUdevice number) {
 CUresult CUDAAPI cuDevicePrimaryCtxRelease_v2(CUdevice number) {
   Device* device = nullptr;
   HAWSER_TRY(GetDevice(number, &device));
+  DrainPrimary(device, /*always=*/false);
   const std::lock_guard lock(device->primary_mutex);
   if (device->primary_users == 0) return CUDA_ERROR_INVALID_CONTEXT;
   if (--device->primary_users == 0) DropPrimary(device);
@@ -315,6 +328,7 @@ CUresult CUDAAPI cuDevicePrimaryCtxRelease(CUdevice device) { return cuDevicePri
 CUresult CUDAAPI cuDevicePrimaryCtxReset_v2(CUdevice number) {
   Device* device = nullptr;
   HAWSER_TRY(GetDevice(number, &device));
+  DrainPrimary(device, /*always=*/true);
   const std::lock_guard lock(device->primary_mutex);
   DropPrimary(device);
   return CUDA_SUCCESS;
