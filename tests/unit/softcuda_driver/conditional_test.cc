@@ -3,11 +3,14 @@
 // (tests/integration/cuda_conditional_test.cc).
 #include <unistd.h>
 
+#include <atomic>
+#include <chrono>
 #include <cstdint>
 #include <cstdlib>
 #include <fstream>
 #include <sstream>
 #include <string>
+#include <thread>
 
 #include "tests/support/condition_kernels.h"
 #include "tests/unit/softcuda_driver/driver_test.h"
@@ -73,20 +76,30 @@ class SoftConditional : public ContextTest {
   }
 };
 
-TEST_F(SoftConditional, EndlessLoopsEndWithTheirContext) {
+TEST_F(SoftConditional, WhoEndsAContextWaitsForItsLoops) {
   CUcontext own = nullptr;
   CUctxCreateParams none{};
   ASSERT_CUDA(CUDA_SUCCESS, cuCtxCreate(&own, &none, 0, 0));
   module_ = nullptr;
   ASSERT_CUDA(CUDA_SUCCESS, cuModuleLoadData(&module_, kConditionKernels));
+  volatile uint32_t* const flag = Flag();
+  *flag = 1;
   const CUgraph graph = MakeGraph();
-  const CUgraph busy = AddConditional(graph, MakeHandle(graph, 1), CU_GRAPH_COND_TYPE_WHILE);
-  AddKernel(busy, "bump", Alloc(4), 1u);
-  AddConditional(graph, MakeHandle(graph, 1), CU_GRAPH_COND_TYPE_WHILE);  // Its body is empty.
+  const Handle handle = MakeHandle(graph, 1);
+  const CUgraph busy = AddConditional(graph, handle, CU_GRAPH_COND_TYPE_WHILE);
+  AddKernel(busy, "choose", handle, Address(flag));
   const CUstream stream = Stream();
   ASSERT_CUDA(CUDA_SUCCESS, cuGraphLaunch(Instantiate(graph), stream));
   EXPECT_CUDA(CUDA_ERROR_NOT_READY, cuStreamQuery(stream));
-  EXPECT_CUDA(CUDA_SUCCESS, cuCtxDestroy(own));  // Returns.
+  std::atomic<bool> ended = false;
+  std::thread ends([flag, &ended] {
+    std::this_thread::sleep_for(std::chrono::milliseconds(30));
+    ended = true;
+    *flag = 0;
+  });
+  EXPECT_CUDA(CUDA_SUCCESS, cuCtxDestroy(own));
+  EXPECT_TRUE(ended);
+  ends.join();
   ASSERT_CUDA(CUDA_SUCCESS, cuCtxSetCurrent(context_));
   EXPECT_CUDA(CUDA_SUCCESS, cuGraphDestroy(graph));
 }
