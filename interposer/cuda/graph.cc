@@ -2,6 +2,7 @@
 #include "interposer/cuda/graph.h"
 
 #include <algorithm>
+#include <unordered_set>
 
 #include "interposer/cuda/host_functions.h"
 
@@ -126,6 +127,46 @@ CUresult AwaitFunctions(CUgraphExec_st* exec) {
   }
   // Who changes it does not launch it meanwhile.
   return order != nullptr ? order->Await() : CUDA_SUCCESS;
+}
+
+void RefreshFunctions(CUgraphExec_st* exec) {
+  exec->enabled_functions.clear();
+  for (const auto& [callback, memory] : exec->functions) {
+    auto enabled = std::make_shared<FunctionMemory>(*memory);
+    for (HostCopies* copies : {&enabled->fetch, &enabled->fill}) {
+      std::erase_if(*copies, [exec](const auto& copy) { return exec->disabled_copies.contains(copy->staging.raw()); });
+    }
+    exec->enabled_functions[callback] = std::move(enabled);
+  }
+}
+
+CUresult ClaimFunctions(CUgraphExec_st* exec) {
+  std::unordered_set<wire::Id> others;
+  bool has_all = true;
+  {
+    std::lock_guard lock(exec->mutex);
+    for (const auto& [callback, memory] : exec->enabled_functions) {
+      wire::Id other;
+      if (HostFunctions::Get().HasMemory(callback, *memory, &other)) continue;
+      has_all = false;
+      // Whoever changed this one has waited for its launches.
+      if (other && other != exec->id) others.insert(other);
+    }
+  }
+  if (has_all) return CUDA_SUCCESS;
+  for (const wire::Id other : others) {
+    cuda::SynchronizeEvent message;
+    Registry::Get().With(
+        other, [&message](Object& object) { message.event = static_cast<CUgraphExec_st&>(object).last_launch.load(); });
+    if (!message.event) continue;
+    // That it is there no more says that there was another launch, or an end, in another thread.
+    (void)AskStatus(Client::Get().session(), message);
+  }
+  std::lock_guard lock(exec->mutex);
+  for (const auto& [callback, memory] : exec->enabled_functions) {
+    HostFunctions::Get().SetMemory(callback, memory, exec->id);
+  }
+  return Client::Get().Check();
 }
 
 }  // namespace hawser::cu

@@ -3,6 +3,7 @@
 #ifndef HAWSER_INTERPOSER_CUDA_GRAPH_H_
 #define HAWSER_INTERPOSER_CUDA_GRAPH_H_
 
+#include <atomic>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -62,12 +63,14 @@ struct CUgraphExec_st final : hawser::cu::Object {
   /// Those in bodies of conditional nodes: a launch may pass them by.
   std::set<const hawser::cu::HostCopy*> uncertain;
   std::set<uint64_t> disabled_copies;  ///< Names of their stand-ins.
-  /// Of its host nodes, by callbacks: what is known of each.
-  std::map<uint64_t, std::shared_ptr<const hawser::cu::FunctionMemory>> functions;
+  /// Of its host nodes, by callbacks: what is known of each, and the same without copies that are not enabled.
+  std::map<uint64_t, std::shared_ptr<const hawser::cu::FunctionMemory>> functions, enabled_functions;
   hawser::cu::GraphFunctions host_functions;
   std::unique_ptr<hawser::cu::LaunchOrder> order;  ///< Null: there was no launch with any of that.
   std::set<uint64_t> disabled;                     ///< Names of nodes.
   std::map<CUuserObject, unsigned> user_objects;
+
+  std::atomic<hawser::wire::Id> last_launch;  ///< LaunchOrder::event().
 };
 
 namespace hawser::cu {
@@ -92,6 +95,12 @@ void DropUserObjects(CUgraphExec_st* exec);
 /// Before a change of what functions of an executable graph find in memory: those of launches that were made before are
 /// not to see it.
 CUresult AwaitFunctions(CUgraphExec_st* exec);
+/// After such a change, with the executable graph's mutex.
+void RefreshFunctions(CUgraphExec_st* exec);
+/// Before a launch. Executable graphs of one graph call the same functions, and so do those of graphs that have a child
+/// graph in common: a function that has other pieces around it in another one's launches is told of these when those
+/// are over.
+CUresult ClaimFunctions(CUgraphExec_st* exec);
 void ShareUserObjects(CUgraph_st* graph, CUgraphExec_st* exec);
 /// cuGraphAddNode() for a conditional node.
 CUresult AddConditionalNode(CUgraphNode* result, CUgraph graph, const CUgraphNode* dependencies, size_t count,

@@ -74,10 +74,8 @@ void TakeFunctions(CUgraphExec_st* exec, const wire::ListView<cuda::HostNodeMemo
     }
   }
   exec->functions.clear();
-  for (const auto& [callback, memory] : memories) {
-    exec->functions[callback] = memory;
-    HostFunctions::Get().SetMemory(callback, memory);
-  }
+  for (const auto& [callback, memory] : memories) exec->functions[callback] = memory;
+  RefreshFunctions(exec);
 }
 
 CUresult Instantiate(CUgraphExec* result, CUgraph graph, unsigned long long flags,
@@ -190,6 +188,7 @@ CUresult CUDAAPI cuGraphExecDestroy(CUgraphExec exec) {
     std::lock_guard lock(exec->mutex);
     exec->host_copies.clear();
     exec->functions.clear();
+    exec->enabled_functions.clear();
     // A launch that is under way may yet call them.
     if (exec->order != nullptr) exec->order->Keep(std::exchange(exec->host_functions, {}));
     exec->host_functions.clear();
@@ -249,6 +248,9 @@ CUresult CUDAAPI cuGraphLaunch(CUgraphExec exec, CUstream handle) {
   if (order != nullptr) {
     if (const CUresult error = order->Before(command); error != CUDA_SUCCESS) return error;
   }
+  if (has_functions) {
+    if (const CUresult error = ClaimFunctions(exec); error != CUDA_SUCCESS) return error;
+  }
   if (const CUresult error = FillBefore(command, filled_before); error != CUDA_SUCCESS) return error;
   if (has_functions) {
     if (const CUresult error = AwaitInStream(command); error != CUDA_SUCCESS) return error;
@@ -260,7 +262,10 @@ CUresult CUDAAPI cuGraphLaunch(CUgraphExec exec, CUstream handle) {
     if (const CUresult error = MarkChanges(command); error != CUDA_SUCCESS) return error;
   }
   if (const CUresult error = FetchAfter(command, fetched_after); error != CUDA_SUCCESS) return error;
-  return order != nullptr ? order->After(command) : CUDA_SUCCESS;
+  if (order == nullptr) return CUDA_SUCCESS;
+  const CUresult error = order->After(command);
+  exec->last_launch = order->event();
+  return error;
 }
 
 CUresult CUDAAPI cuGraphUpload(CUgraphExec exec, CUstream handle) {

@@ -67,6 +67,8 @@ struct FunctionMemory {
   uint64_t function = 0;  ///< The same for what takes its place in the executable graph: one of the callbacks.
   uint64_t graph = 0;     ///< A number for each making or update of an executable graph.
   HostCopies fetch, fill;
+
+  bool SamePieces(const FunctionMemory& other) const { return fetch == other.fetch && fill == other.fill; }
 };
 /// Around the function, on the thread that runs it: in a stream of this library's own, and waits. Of several functions
 /// behind a copy, in no order among each other, the first one fetches what it brought: it may be changed then.
@@ -89,6 +91,8 @@ class LaunchOrder {
   CUresult After(StreamCommand& command);
   /// Waits until the last launch is over.
   CUresult Await();
+  /// What is behind the last launch. Null: there was none.
+  wire::Id event() const { return event_; }
   /// Keeps this until then.
   void Keep(GraphFunctions functions);
 

@@ -73,10 +73,23 @@ void HostFunctions::Forget(uint64_t callback) {
   if (!forgotten.empty()) Client::Get().session()->RemoveListener();
 }
 
-void HostFunctions::SetMemory(uint64_t callback, std::shared_ptr<const FunctionMemory> memory) {
+void HostFunctions::SetMemory(uint64_t callback, std::shared_ptr<const FunctionMemory> memory, wire::Id executable) {
   std::lock_guard lock(mutex_);
-  // What was there ends without the lock.
-  if (const auto found = entries_.find(callback); found != entries_.end()) found->second->memory.swap(memory);
+  const auto found = entries_.find(callback);
+  if (found == entries_.end()) return;
+  found->second->memory.swap(memory);  // What was there ends without the lock.
+  found->second->executable = executable;
+}
+
+bool HostFunctions::HasMemory(uint64_t callback, const FunctionMemory& memory, wire::Id* instead) {
+  std::lock_guard lock(mutex_);
+  *instead = {};
+  const auto found = entries_.find(callback);
+  if (found == entries_.end()) return true;  // Nobody asks for it any more.
+  const Entry& entry = *found->second;
+  if (entry.memory != nullptr && (entry.memory.get() == &memory || entry.memory->SamePieces(memory))) return true;
+  *instead = entry.executable;
+  return false;
 }
 
 void HostFunctions::Run(const cuda::RunHostFunction& notice) {

@@ -40,8 +40,12 @@ class HostFunctions {
   /// The server will be told of it; until then it is the caller's to say that it does not run (Forget()).
   void Sent(uint64_t callback);
   void Forget(uint64_t callback);
-  /// Of a graph's node: what is fetched before and filled behind each run from now on.
-  void SetMemory(uint64_t callback, std::shared_ptr<const FunctionMemory> memory);
+  /// Of a graph's node: what is fetched before and filled behind each run from now on, in launches of this executable
+  /// graph.
+  void SetMemory(uint64_t callback, std::shared_ptr<const FunctionMemory> memory, wire::Id executable);
+  /// Whether that is what it does already. If not: for launches of which executable graph it does something else, in
+  /// `instead` (null: of none).
+  bool HasMemory(uint64_t callback, const FunctionMemory& memory, wire::Id* instead);
   /// Some function that runs once has not: its stream stands still, perhaps for long.
   bool pending() const { return pending_.load(std::memory_order_relaxed) != 0; }
 
@@ -57,6 +61,7 @@ class HostFunctions {
     Calls calls;
     guest::Session* session;
     std::shared_ptr<const FunctionMemory> memory;  // Of a graph's node.
+    wire::Id executable;                           // For whose launches.
     bool sent = false;                             // The application knows it to be under way.
     bool asked = false;                            // The server's wish to run it is on its way to the callback thread.
   };

@@ -47,17 +47,6 @@ std::shared_ptr<HostCopy> ReplaceCopy(HostCopies* copies, wire::Id old, const st
   return was;
 }
 
-/// Tells the executable graph's functions what they find and leave in memory. With its mutex.
-void TellFunctions(CUgraphExec exec) {
-  for (const auto& [callback, memory] : exec->functions) {
-    auto enabled = std::make_shared<FunctionMemory>(*memory);
-    for (HostCopies* copies : {&enabled->fetch, &enabled->fill}) {
-      std::erase_if(*copies, [exec](const auto& copy) { return exec->disabled_copies.contains(copy->staging.raw()); });
-    }
-    HostFunctions::Get().SetMemory(callback, std::move(enabled));
-  }
-}
-
 /// The executable graph's copy is another one now, also around its functions.
 void ReplaceCopyOf(CUgraphExec exec, wire::Id old, const std::shared_ptr<HostCopy>& replacement) {
   std::lock_guard lock(exec->mutex);
@@ -76,7 +65,7 @@ void ReplaceCopyOf(CUgraphExec exec, wire::Id old, const std::shared_ptr<HostCop
     }
     memory = std::move(changed);
   }
-  TellFunctions(exec);
+  RefreshFunctions(exec);
 }
 
 /// The executable graph's host node calls another function, which finds and leaves in memory what the one before did.
@@ -92,7 +81,7 @@ void ReplaceFunctionOf(CUgraphExec exec, uint64_t old, const std::shared_ptr<con
   const std::shared_ptr<const FunctionMemory> memory = at->second;
   exec->functions.erase(at);
   exec->functions[replacement->callback] = memory;
-  TellFunctions(exec);
+  RefreshFunctions(exec);
 }
 
 /// Takes the copy's stand-in, or the function, over into the graph. `old`: what the node had before; 0: it is new.
@@ -206,7 +195,7 @@ CUresult EnableNode(CUgraphNode node, CUgraphExec exec, bool enabled) {
   note(&exec->disabled, node->id.raw());
   if (answer->before != 0) {
     note(&exec->disabled_copies, answer->before);
-    TellFunctions(exec);
+    RefreshFunctions(exec);
   }
   return CUDA_SUCCESS;
 }

@@ -438,6 +438,43 @@ TEST_F(CudaGraphChanges, ACopyInAChildGraph) {
   EXPECT_EQ(OnDevice(), sevens_);
 }
 
+TEST_F(CudaGraphChanges, FunctionsKnowForWhichOfTwoExecutablesTheyRun) {
+  // Made of one graph, one of them changed: the function finds what the copy before it has brought, wherever that is.
+  struct Both {
+    Words* words;
+    Words* others;
+    std::vector<std::pair<uint32_t, uint32_t>> seen;
+  };
+  Words words = ones_, others = ones_;
+  Both both{&words, &others, {}};
+  const CUgraphNode copy = Add(ToHost(words));
+  CUgraphNode node = nullptr;
+  const CUDA_HOST_NODE_PARAMS look{[](void* data) {
+                                     Both& look_at = *static_cast<Both*>(data);
+                                     look_at.seen.emplace_back(look_at.words->front(), look_at.others->front());
+                                   },
+                                   &both};
+  HAWSER_CU(cuGraphAddHostNode(&node, graph_, &copy, 1, &look));
+  CUgraphExec changed = nullptr;
+  Instantiate();
+  HAWSER_CU(cuGraphInstantiate(&changed, graph_, 0));
+  const CUDA_MEMCPY3D elsewhere = ToHost(others);
+  HAWSER_CU(cuGraphExecMemcpyNodeSetParams(changed, copy, &elsewhere, context_));
+  std::vector<std::pair<uint32_t, uint32_t>> expected;
+  uint32_t value = 10;
+  for (const bool other : {true, false, false, true, false, true, true}) {
+    HAWSER_CU(cuMemsetD32Async(from_, ++value, kCount, stream_));
+    HAWSER_CU(cuGraphLaunch(other ? changed : executable_, stream_));
+    const auto before = expected.empty() ? std::pair<uint32_t, uint32_t>(1, 1) : expected.back();
+    expected.emplace_back(other ? before.first : value, other ? value : before.second);
+  }
+  HAWSER_CU(cuStreamSynchronize(stream_));
+  EXPECT_EQ(both.seen, expected);
+  EXPECT_EQ(words.back(), expected.back().first);
+  EXPECT_EQ(others.back(), expected.back().second);
+  HAWSER_CU(cuGraphExecDestroy(changed));
+}
+
 TEST_F(CudaGraphChanges, FunctionsOfTwoGraphsFindWhatTheSameChildBrought) {
   struct Seen {
     Words* words;
