@@ -16,6 +16,9 @@
 
 namespace hawser::cu {
 
+/// As many as a message may have (InstantiateGraph): the server would end the session for more.
+inline constexpr size_t kMaxPieces = 65536;
+
 /// Of all copies of a graph those that bring something to host memory which others take from or bring something to, and
 /// those others. Without any: nothing.
 std::vector<cuda::HostPiece> PassedOn(const HostCopies& copies);
@@ -34,6 +37,7 @@ void PutInOrder(const wire::ArrayView<wire::Id>& stagings, HostCopies* copies);
 template <typename Message, typename Reply>
 CUresult AskInOrder(CUgraph graph, HostCopies* copies, Message message, Answer<Reply>* answer) {
   const std::vector<cuda::HostPiece> pieces = PassedOn(*copies);
+  if (pieces.size() > kMaxPieces) return CUDA_ERROR_OUT_OF_MEMORY;
   message.pieces = wire::ListView<cuda::HostPiece>(std::span<const cuda::HostPiece>(pieces));
   for (size_t attempt = 0;; ++attempt) {
     NodeNames name(pieces.empty() ? 0 : 1);

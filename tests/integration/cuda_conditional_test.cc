@@ -96,14 +96,11 @@ class CudaConditional : public CudaTest {
     copy.Height = copy.Depth = 1;
     return copy;
   }
-  CUDA_MEMCPY3D Copy(const uint32_t* from, CUdeviceptr to) const {
-    CUDA_MEMCPY3D copy{};
-    copy.srcMemoryType = CU_MEMORYTYPE_HOST;
-    copy.srcHost = from;
-    copy.dstMemoryType = CU_MEMORYTYPE_DEVICE;
-    copy.dstDevice = to;
-    copy.WidthInBytes = sizeof(uint32_t);
-    copy.Height = copy.Depth = 1;
+  CUDA_MEMCPY3D Copy(uint32_t* from, CUdeviceptr to) const {
+    CUDA_MEMCPY3D copy = Copy(to, from);
+    std::swap(copy.srcMemoryType, copy.dstMemoryType);
+    copy.srcHost = std::exchange(copy.dstHost, nullptr);
+    copy.dstDevice = std::exchange(copy.srcDevice, 0);
     return copy;
   }
   CUgraphExec Instantiate() const {

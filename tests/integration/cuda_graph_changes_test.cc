@@ -67,6 +67,11 @@ class CudaGraphChanges : public CudaTest {
     EXPECT_EQ(cuGraphAddHostNode(&node, graph_, &behind, 1, &call), CUDA_SUCCESS);
     return node;
   }
+  void MakeGraphOf(const CUDA_MEMCPY3D& copy, CUgraph* graph) const {
+    CUgraphNode node = nullptr;
+    HAWSER_CU(cuGraphCreate(graph, 0));
+    HAWSER_CU(cuGraphAddMemcpyNode(&node, *graph, nullptr, 0, &copy, context_));
+  }
   static bool ThroughServer() { return std::getenv("HAWSER_TEST_SERVER_PID") != nullptr; }
   /// Waits until there is a one.
   CUgraphNode AddGate(CUdeviceptr word) {
@@ -425,10 +430,8 @@ TEST_F(CudaGraphChanges, ACopyWhoseMemoryFollows) {
 TEST_F(CudaGraphChanges, ACopyInAChildGraph) {
   Words words = ones_;
   CUgraph child = nullptr;
-  HAWSER_CU(cuGraphCreate(&child, 0));
-  CUgraphNode copy = nullptr, node = nullptr;
-  const CUDA_MEMCPY3D parameters = ToDevice(words);
-  HAWSER_CU(cuGraphAddMemcpyNode(&copy, child, nullptr, 0, &parameters, context_));
+  CUgraphNode node = nullptr;
+  MakeGraphOf(ToDevice(words), &child);
   const CUgraphNode brings = Add(ToHost(words));
   HAWSER_CU(cuGraphAddChildGraphNode(&node, graph_, &brings, 1, child));
   HAWSER_CU(cuGraphDestroy(child));
@@ -482,10 +485,7 @@ TEST_F(CudaGraphChanges, FunctionsOfTwoGraphsFindWhatTheSameChildBrought) {
   };
   Words words = ones_;
   CUgraph child = nullptr;
-  CUgraphNode copy = nullptr;
-  HAWSER_CU(cuGraphCreate(&child, 0));
-  const CUDA_MEMCPY3D parameters = ToHost(words);
-  HAWSER_CU(cuGraphAddMemcpyNode(&copy, child, nullptr, 0, &parameters, context_));
+  MakeGraphOf(ToHost(words), &child);
   Seen seen[2] = {{&words, 0}, {&words, 0}};
   CUgraph graphs[2] = {};
   CUgraphExec executables[2] = {};
@@ -515,10 +515,8 @@ TEST_F(CudaGraphChanges, FunctionsOfTwoGraphsFindWhatTheSameChildBrought) {
 TEST_F(CudaGraphChanges, ACopyInAChildGraphWhoseOrderFollows) {
   Words words = ones_;
   CUgraph child = nullptr;
-  HAWSER_CU(cuGraphCreate(&child, 0));
-  CUgraphNode copy = nullptr, node = nullptr;
-  const CUDA_MEMCPY3D parameters = ToDevice(words);
-  HAWSER_CU(cuGraphAddMemcpyNode(&copy, child, nullptr, 0, &parameters, context_));
+  CUgraphNode node = nullptr;
+  MakeGraphOf(ToDevice(words), &child);
   HAWSER_CU(cuGraphAddChildGraphNode(&node, graph_, nullptr, 0, child));
   const CUgraphNode brings = Add(ToHost(words));
   HAWSER_CU(cuGraphAddDependencies(graph_, &brings, &node, nullptr, 1));
