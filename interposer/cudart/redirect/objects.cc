@@ -6,9 +6,13 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <cstdlib>
 #include <cstring>
+#include <string_view>
 
 #include "interposer/core/log.h"
+#include "interposer/cudart/redirect/nvrtc.h"
+#include "interposer/cudart/redirect/our_runtime.h"
 #include "interposer/cudart/redirect/patcher.h"
 #include "interposer/cudart/redirect/trampolines.h"
 
@@ -89,6 +93,7 @@ void Objects::Look(const link_map& object, bool is_program) {
   const FileSource source(descriptor.get());
   ElfReader file(source);
   if (!file.Open()) return;
+  if (!is_program && MayBeNvrtc(path)) return LookAtNvrtc(path, object.l_addr, file);
   const EmbeddedRuntime runtime = FindRuntime(file);
   if (runtime.major != 0) {
     if (!IsSameFile(file, object.l_addr)) {
@@ -119,7 +124,7 @@ void Objects::Redirect(const std::string& path, uintptr_t base, const ElfReader&
     names.push_back(entry.name);
   }
   if (entries.empty()) return;
-  const auto trampolines = MakeTrampolines(names, runtime.major, base + entries.front()->value,
+  const auto trampolines = MakeTrampolines(names, OurRuntime(runtime.major), base + entries.front()->value,
                                            base + entries.back()->value + entries.back()->room);
   if (trampolines.empty()) {
     Log(LogLevel::kError, "%s: there is no memory near its code for redirecting its CUDA calls", path.c_str());
@@ -148,6 +153,23 @@ void Objects::Redirect(const std::string& path, uintptr_t base, const ElfReader&
       "%s: its CUDA runtime has %zu functions that Hawser's does not know; they are not redirected, and calls of them "
       "fail: %s",
       path.c_str(), runtime.unknown.size(), names_of_unknown.c_str());
+}
+
+void Objects::LookAtNvrtc(const std::string& path, uintptr_t base, const ElfReader& file) {
+  const char* const setting = std::getenv("HAWSER_NVRTC");
+  if (setting != nullptr && std::string_view(setting) == "cubin") return;
+  const NvrtcFunctions functions = FindNvrtc(file);
+  if (!functions.complete() || !IsSameFile(file, base)) return;
+  for (const NvrtcFunction& function : {functions.get, functions.size}) {
+    if (SegmentOf(file, function.cubin, kJumpSize) == nullptr || SegmentOf(file, function.ptx, 1) == nullptr) return;
+  }
+  // Never destroyed: whoever calls NVRTC comes to it. A library that is opened again is another one.
+  auto* nvrtc = new Nvrtc(path, base, functions, &DeviceExecutesPtxAlone);
+  if (nvrtc->Attach()) return;
+  Log(LogLevel::kInfo,
+      "%s: the system forbids changing code in memory (%s); where the device executes PTX alone, have it compile for "
+      "compute_NN",
+      path.c_str(), std::strerror(errno));
 }
 
 bool Objects::Follow() {

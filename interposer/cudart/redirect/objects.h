@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Looks at each object of the process as it is loaded, before its constructors run, and redirects the CUDA runtime that
-// it embeds, if any, to ours.
+// it embeds, if any, to ours; of NVRTC, the functions for machine code (nvrtc.h).
 //
 // Threads: Scan() runs under the dynamic loader's lock: in this library's constructor, and from then on whenever the
 // loader says that objects came or went. Nothing else touches the state.
@@ -26,6 +26,7 @@ class Objects {
 
  private:
   void Look(const link_map& object, bool is_program);
+  void LookAtNvrtc(const std::string& path, uintptr_t base, const ElfReader& file);
   void Redirect(const std::string& path, uintptr_t base, const ElfReader& file, const EmbeddedRuntime& runtime);
 
   std::vector<const link_map*> known_;

@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Threads: a trampoline may be reached by several threads at once; each finds the same function and writes the same
-// value to the slot. The list of targets grows under the loader's lock (constructors, dlopen), and its elements stay.
+// Threads: a trampoline may be reached by several threads at once; each asks where it goes and writes that to the slot.
+// The list of targets grows under the loader's lock (constructors, dlopen), and its elements stay.
 #include "interposer/cudart/redirect/trampolines.h"
 
-#include <dlfcn.h>
 #include <sys/mman.h>
 
 #include <atomic>
@@ -11,7 +10,6 @@
 #include <deque>
 #include <mutex>
 
-#include "interposer/core/log.h"
 #include "interposer/cudart/redirect/near_memory.h"
 
 // Where every trampoline goes the first time, with its number on the stack above the return address. Keeps all
@@ -83,15 +81,12 @@ extern "C" void hawser_redirect_first();
 namespace hawser::redirect {
 namespace {
 
-using guest::Log;
-using guest::LogLevel;
-
 constexpr size_t kCodeSize = 32;
 constexpr size_t kPage = 4096;
 
 struct Target {
   std::string name;
-  int major;
+  Destination* destination;
   std::atomic<uint64_t>* slot;  // What the trampoline jumps through.
 };
 
@@ -103,34 +98,6 @@ std::deque<Target>& Targets() {
 std::mutex& TargetsMutex() {
   static auto* mutex = new std::mutex;
   return *mutex;
-}
-
-// The answer of every function when our runtime cannot be opened: cudaErrorInsufficientDriver.
-int64_t Unavailable() { return 35; }
-
-// Our runtime lies beside this library.
-std::string RuntimePath(int major) {
-  Dl_info info{};
-  std::string name = "libcudart.so." + std::to_string(major);
-  if (dladdr(reinterpret_cast<void*>(&hawser_redirect_first), &info) == 0 || info.dli_fname == nullptr) return name;
-  const char* slash = std::strrchr(info.dli_fname, '/');
-  return slash == nullptr ? name : std::string(info.dli_fname, slash + 1) + name;
-}
-
-void* OpenRuntime(int major) {
-  const std::string path = RuntimePath(major);
-  void* library = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
-  if (library == nullptr) Log(LogLevel::kError, "cannot open the CUDA runtime of Hawser: %s", dlerror());
-  return library;
-}
-
-void* Runtime(int major) {
-  if (major == 12) {
-    static void* const runtime12 = OpenRuntime(12);
-    return runtime12;
-  }
-  static void* const runtime13 = OpenRuntime(13);
-  return runtime13;
 }
 
 template <typename Value>
@@ -154,7 +121,7 @@ bool MakeExecutable(void* code, size_t size) { return mprotect(code, size, PROT_
 
 }  // namespace
 
-std::vector<uintptr_t> MakeTrampolines(const std::vector<std::string>& names, int major, uintptr_t low,
+std::vector<uintptr_t> MakeTrampolines(const std::vector<std::string>& names, Destination* destination, uintptr_t low,
                                        uintptr_t high) {
   // Code, and then the slots in pages that stay writable: slot 0 is shared and leads to hawser_redirect_first.
   const size_t code_size = (names.size() * kCodeSize + kPage - 1) & ~(kPage - 1);
@@ -177,7 +144,7 @@ std::vector<uintptr_t> MakeTrampolines(const std::vector<std::string>& names, in
     Put<uint32_t>(at, static_cast<uint32_t>(Targets().size()));
     Put<uint16_t>(at, 0x25ff);
     Put<int32_t>(at, Distance(at + 4, slots));
-    Targets().push_back({names[i], major, slot});
+    Targets().push_back({names[i], destination, slot});
   }
   if (!MakeExecutable(code, code_size)) return {};
   return addresses;
@@ -201,11 +168,7 @@ uint64_t Find(uint64_t number) {
     const std::lock_guard lock(TargetsMutex());
     target = &Targets()[number];
   }
-  void* library = Runtime(target->major);
-  void* function = library != nullptr ? dlsym(library, target->name.c_str()) : nullptr;
-  if (library != nullptr && function == nullptr) Log(LogLevel::kError, "%s is missing", target->name.c_str());
-  const auto address =
-      function != nullptr ? reinterpret_cast<uint64_t>(function) : reinterpret_cast<uint64_t>(&Unavailable);
+  const uint64_t address = target->destination->Find(target->name);
   target->slot->store(address, std::memory_order_release);
   return address;
 }

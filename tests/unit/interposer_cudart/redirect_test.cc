@@ -6,11 +6,16 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include <atomic>
+#include <cerrno>
 #include <cstring>
+#include <thread>
 
 #include "interposer/cudart/redirect/elf_reader.h"
 #include "interposer/cudart/redirect/near_memory.h"
+#include "interposer/cudart/redirect/nvrtc.h"
 #include "interposer/cudart/redirect/objects.h"
+#include "interposer/cudart/redirect/our_runtime.h"
 #include "interposer/cudart/redirect/patcher.h"
 #include "interposer/cudart/redirect/runtime_finder.h"
 #include "interposer/cudart/redirect/trampolines.h"
@@ -202,10 +207,181 @@ TEST(Trampolines, SayWhatIsMissingWhenThereIsNoRuntime) {
   // Beside this test there is no libcudart.so.13: each function answers cudaErrorInsufficientDriver.
   const uint8_t* function = MakeFunction(1, false);
   const auto near = reinterpret_cast<uintptr_t>(function);
-  const std::vector<uintptr_t> made = MakeTrampolines({"cudaMalloc", "cudaFree"}, 13, near, near + 4096);
+  const std::vector<uintptr_t> made = MakeTrampolines({"cudaMalloc", "cudaFree"}, OurRuntime(13), near, near + 4096);
   ASSERT_EQ(made.size(), 2U);
   EXPECT_EQ(Call(reinterpret_cast<const uint8_t*>(made[1])), 35);
   EXPECT_EQ(Call(reinterpret_cast<const uint8_t*>(made[1])), 35);
+}
+
+TEST(Patcher, CodeIsReplacedWhileOthersComeBy) {
+  for (const bool marked : {false, true}) {
+    uint8_t* function = MakeFunction(1, marked);
+    const auto address = reinterpret_cast<uintptr_t>(function);
+    const uintptr_t jump = MakeJumpTo(address, reinterpret_cast<uintptr_t>(&ReturnsNine));
+    ASSERT_NE(jump, 0U);
+    const uintptr_t place = PlaceOfJump(address, 16);
+    EXPECT_EQ(place, marked ? address + 4 : address);
+    std::array<uint8_t, kJumpSize> original{};
+    std::memcpy(original.data(), reinterpret_cast<const void*>(place), original.size());
+    ASSERT_TRUE(Replace(place, MakeJump(place, jump)));
+    std::atomic<bool> stop{false};
+    std::atomic<int> wrong{0};
+    std::vector<std::thread> threads;
+    for (int i = 0; i < 3; ++i) {
+      threads.emplace_back([&] {
+        while (!stop.load()) {
+          const int answer = Call(function);
+          if (answer != 1 && answer != 9) wrong.fetch_add(1);
+        }
+      });
+    }
+    // Not back again while others are about: they may be inside what was put back.
+    EXPECT_EQ(Call(function), 9);
+    EXPECT_TRUE(Replace(place, original));
+    EXPECT_EQ(Call(function), 1);
+    stop.store(true);
+    for (std::thread& thread : threads) thread.join();
+    EXPECT_EQ(wrong.load(), 0);
+  }
+}
+
+TEST(Patcher, SaysWhatCannotBeReplaced) {
+  const auto page = static_cast<uintptr_t>(sysconf(_SC_PAGESIZE));
+  EXPECT_FALSE(Replace(page, MakeJump(page, page))) << "nothing is mapped there";
+  const auto odd = reinterpret_cast<uintptr_t>(MakeFunction(1, false)) + 1;
+  errno = 0;
+  EXPECT_FALSE(Replace(odd, MakeJump(odd, odd)));
+  EXPECT_EQ(errno, EINVAL);
+}
+
+NvrtcFunctions FindFunctions(const std::vector<uint8_t>& file) {
+  const MemorySource source(file.data(), file.size());
+  ElfReader reader(source);
+  return reader.Open() ? FindNvrtc(reader) : NvrtcFunctions{};
+}
+
+TEST(NvrtcFinder, KnowsItsFileByName) {
+  EXPECT_TRUE(MayBeNvrtc("/usr/local/cuda/lib64/libnvrtc.so.13"));
+  EXPECT_TRUE(MayBeNvrtc("libnvrtc-672ee683.so.11.2"));
+  EXPECT_FALSE(MayBeNvrtc("/opt/libnvrtc.so.13/libcudart.so"));
+  EXPECT_FALSE(MayBeNvrtc(""));
+}
+
+TEST(NvrtcFinder, FindsBothFunctionsAndTheirOthers) {
+  ElfBuilder builder;
+  builder.Export("nvrtcGetPTX", 0x1000, 50)
+      .Export("nvrtcGetCUBIN", 0x1040, 100)
+      .Export("nvrtcGetCUBINSize", 0x10b0, 20)
+      .Export("nvrtcVersion", 0x10b8, 8)
+      .Export("nvrtcGetPTXSize", 0x2000, 50);
+  const NvrtcFunctions found = FindFunctions(builder.Build());
+  EXPECT_TRUE(found.complete());
+  EXPECT_EQ(found.get.cubin, 0x1040U);
+  EXPECT_EQ(found.get.ptx, 0x1000U);
+  EXPECT_EQ(found.get.room, 112U) << "up to the next multiple of 16";
+  EXPECT_EQ(found.size.cubin, 0x10b0U);
+  EXPECT_EQ(found.size.ptx, 0x2000U);
+  EXPECT_EQ(found.size.room, 8U) << "up to the next function";
+}
+
+TEST(NvrtcFinder, NeedsAllFour) {
+  const auto without = [](const std::string& missing) {
+    ElfBuilder builder;
+    uint64_t value = 0x1000;
+    for (const char* name : {"nvrtcGetPTX", "nvrtcGetCUBIN", "nvrtcGetCUBINSize", "nvrtcGetPTXSize"}) {
+      value += 0x40;
+      if (name == missing) {
+        builder.Import(name);
+      } else {
+        builder.Export(name, value, 32);
+      }
+    }
+    return FindFunctions(builder.Build()).complete();
+  };
+  EXPECT_TRUE(without("none"));
+  for (const char* name : {"nvrtcGetPTX", "nvrtcGetCUBIN", "nvrtcGetCUBINSize", "nvrtcGetPTXSize"}) {
+    EXPECT_FALSE(without(name)) << name;
+  }
+}
+
+TEST(NvrtcFinder, LeavesFunctionsWithoutRoom) {
+  ElfBuilder builder;
+  builder.Export("nvrtcGetPTX", 0x1000, 50).Export("nvrtcGetCUBIN", 0x1040, 4).Export("other", 0x1044, 4);
+  builder.Export("nvrtcGetCUBINSize", 0x10b0, 20).Export("nvrtcGetPTXSize", 0x2000, 50);
+  EXPECT_FALSE(FindFunctions(builder.Build()).complete());
+}
+
+// Four functions in one page of code that return 1 (cubin), 2 (its size), 3 (PTX) and 4 (its size).
+struct FakeNvrtc {
+  FakeNvrtc() {
+    code = static_cast<uint8_t*>(mmap(nullptr, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
+    for (uint8_t i = 0; i < 4; ++i) {
+      const uint8_t bytes[] = {0xb8, static_cast<uint8_t>(i + 1), 0, 0, 0, 0xc3};
+      std::memcpy(code + 64 * i, bytes, sizeof(bytes));
+    }
+    mprotect(code, 4096, PROT_READ | PROT_EXEC);
+    functions.get = {0, 64, 128};
+    functions.size = {64, 64, 192};
+    functions.get.cubin = kBias;
+    functions.size.cubin = kBias + 64;
+    functions.get.ptx = kBias + 128;
+    functions.size.ptx = kBias + 192;
+  }
+  uintptr_t base() const { return reinterpret_cast<uintptr_t>(code) - kBias; }
+
+  static constexpr uintptr_t kBias = 0x100;  // A value of 0 in the file is no function.
+  uint8_t* code;
+  NvrtcFunctions functions;
+};
+
+std::atomic<int> g_questions{0};
+
+TEST(Nvrtc, GivesPtxForMachineCode) {
+  const FakeNvrtc fake;
+  g_questions = 0;
+  auto* nvrtc = new Nvrtc("libnvrtc", fake.base(), fake.functions, [] {
+    g_questions.fetch_add(1);
+    return true;
+  });
+  ASSERT_TRUE(nvrtc->Attach());
+  EXPECT_EQ(g_questions.load(), 0) << "before anybody wants machine code";
+  for (int i = 0; i < 3; ++i) {
+    EXPECT_EQ(Call(fake.code + 64), 4);
+    EXPECT_EQ(Call(fake.code), 3);
+  }
+  EXPECT_EQ(Call(fake.code + 128), 3);
+  EXPECT_EQ(g_questions.load(), 1);
+}
+
+TEST(Nvrtc, PutsItsCodeBackForDevicesThatTakeIt) {
+  for (int round = 0; round < 50; ++round) {
+    const FakeNvrtc fake;
+    const std::vector<uint8_t> before(fake.code, fake.code + 4096);
+    auto* nvrtc = new Nvrtc("libnvrtc", fake.base(), fake.functions, [] {
+      std::this_thread::sleep_for(std::chrono::microseconds(100));
+      return false;
+    });
+    ASSERT_TRUE(nvrtc->Attach());
+    ASSERT_NE(std::memcmp(fake.code, before.data(), before.size()), 0);
+    std::atomic<int> wrong{0};
+    std::vector<std::thread> threads;
+    for (int i = 0; i < 4; ++i) {
+      threads.emplace_back([&] {
+        for (int call = 0; call < 1000; ++call) {
+          if (Call(fake.code) != 1) wrong.fetch_add(1);
+          if (Call(fake.code + 64) != 2) wrong.fetch_add(1);
+        }
+      });
+    }
+    for (std::thread& thread : threads) thread.join();
+    EXPECT_EQ(wrong.load(), 0);
+    EXPECT_EQ(std::memcmp(fake.code, before.data(), before.size()), 0) << "as it was";
+  }
+}
+
+TEST(Nvrtc, WithoutADriverNothingIsKnownToExecutePtxAlone) {
+  // This test is run without one of ours, and whoever has NVIDIA's has a device that takes machine code.
+  EXPECT_FALSE(DeviceExecutesPtxAlone());
 }
 
 }  // namespace
