@@ -11,72 +11,11 @@
 #include <thread>
 
 #include "softcuda/driver/driver.h"
+#include "softcuda/driver/kernel_runner.h"
 #include "softcuda/driver/log.h"
 
 namespace hawser::soft {
 namespace {
-
-CUresult ErrorOf(exec::Fault::Kind kind) {
-  using Kind = exec::Fault::Kind;
-  switch (kind) {
-    case Kind::kNone:
-    case Kind::kCancelled:
-      return CUDA_SUCCESS;
-    case Kind::kIllegalAddress:
-      return CUDA_ERROR_ILLEGAL_ADDRESS;
-    case Kind::kMisaligned:
-      return CUDA_ERROR_MISALIGNED_ADDRESS;
-    case Kind::kInvalidAddressSpace:
-      return CUDA_ERROR_INVALID_ADDRESS_SPACE;
-    case Kind::kIllegalInstruction:
-      return CUDA_ERROR_ILLEGAL_INSTRUCTION;
-    case Kind::kInvalidPc:
-      return CUDA_ERROR_INVALID_PC;
-    case Kind::kAssert:
-      return CUDA_ERROR_ASSERT;
-    case Kind::kStackOverflow:
-      return CUDA_ERROR_HARDWARE_STACK_ERROR;
-    case Kind::kOutOfMemory:
-      return CUDA_ERROR_OUT_OF_MEMORY;
-    case Kind::kBadLaunch:
-      return CUDA_ERROR_INVALID_VALUE;
-    case Kind::kTrap:
-    case Kind::kDeadlock:
-      break;
-  }
-  return CUDA_ERROR_LAUNCH_FAILED;
-}
-
-void RunKernel(const KernelWork& work, Context* context, exec::ConditionSink* conditions) {
-  static std::atomic<uint64_t> next_grid{1};
-  Driver* const driver = GetDriver();
-  exec::LaunchConfig config;
-  config.kernel = work.function->index;
-  config.grid = work.grid;
-  config.block = work.block;
-  config.dynamic_shared_bytes = work.shared_bytes;
-  config.parameters = work.parameters;
-  config.cooperative = work.cooperative;
-  config.cluster = work.cluster;
-  config.explicit_cluster = work.explicit_cluster;
-  config.grid_id = next_grid.fetch_add(1, std::memory_order_relaxed);
-  config.device = context->device()->properties();
-  config.device.stack_bytes = context->stack_bytes();
-  config.memory = &driver->memory.access();
-  config.print = &context->print;
-  config.conditions = conditions;
-  config.textures = &driver->textures;
-  config.heap = context->heap();
-  config.cancel = &context->cancelled();
-  const exec::Outcome outcome = driver->engine.Run(*work.function->program, config);
-  if (outcome.ok() || outcome.fault.kind == exec::Fault::Kind::kCancelled) return;
-  if (outcome.fault.kind == exec::Fault::Kind::kAssert) {
-    LogAsIs(outcome.fault.message);  // The line that assert() prints everywhere; programs and people look for it.
-  } else {
-    Log(outcome.fault.Text());
-  }
-  context->Fail(ErrorOf(outcome.fault.kind));
-}
 
 /// One side of a copy: where (0, 0, 0) of the copied box lies, and the steps from row to row and slice to slice.
 struct Side {

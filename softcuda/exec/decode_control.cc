@@ -3,6 +3,7 @@
 #include <bit>
 
 #include "softcuda/exec/decoder.h"
+#include "softcuda/exec/system_calls.h"
 #include "softcuda/exec/warp.h"
 
 namespace hawser::exec {
@@ -146,13 +147,11 @@ bool FunctionDecoder::CallOp(const OpText&) {
       return true;
     }
     if (found.kind == SymbolScope::Kind::kSystemCall) {
-      if (extra.call.arguments.size() < SystemCallArguments(found.index)) return Fail("too few arguments");
-      for (const CallArgument& argument : extra.call.arguments) {
-        if (argument.size > 8) return Fail("a constant as an argument of a system call");
+      if (!Fits(*found.call, extra.call.arguments)) {
+        return Fail("a constant, too few or others than '" + name.substr(0, 80) + "' has as arguments");
       }
       insn.control = Control::kPlain;
-      insn.fn = SystemCallHandler(found.index);
-      insn.op = static_cast<uint8_t>(found.index);
+      insn.fn = found.call->handler;
       Emit(insn);
       return true;
     }

@@ -7,6 +7,7 @@
 #include <array>
 #include <map>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -15,6 +16,8 @@
 #include "softcuda/exec/lanes.h"
 
 namespace hawser::exec {
+
+struct SystemCall;  // system_calls.h
 
 /// "ld.global.v2.f32" taken apart.
 class OpText {
@@ -47,9 +50,10 @@ class SymbolScope {
   enum class Kind : uint8_t { kUnknown, kVariable, kShared, kFunction, kSystemCall };
   struct Found {
     Kind kind = Kind::kUnknown;
-    uint32_t index = 0;    ///< kVariable: Program symbol; kFunction: Image code; kSystemCall: number.
-    uint64_t offset = 0;   ///< kShared: in the block's shared memory.
-    bool dynamic = false;  ///< kShared: extern [], right after everything static.
+    uint32_t index = 0;                ///< kVariable: Program symbol; kFunction: Image code.
+    const SystemCall* call = nullptr;  ///< kSystemCall
+    uint64_t offset = 0;               ///< kShared: in the block's shared memory.
+    bool dynamic = false;              ///< kShared: extern [], right after everything static.
     ptx::Space space = ptx::Space::kNone;
   };
   virtual ~SymbolScope() = default;
@@ -207,10 +211,10 @@ class FunctionDecoder {
 /// Lane by lane: d = insn.scalar(a, b, c).
 void ScalarHandler(Warp& w, const Insn& i, uint32_t mask);
 
-/// System calls by number (system_calls.cc).
-std::optional<uint32_t> FindSystemCall(std::string_view name);
-Handler SystemCallHandler(uint32_t number);
-size_t SystemCallArguments(uint32_t number);
+/// System calls (system_calls.cc). Null: there is none of this name.
+const SystemCall* FindSystemCall(std::string_view name);
+/// Whether it can be called with these: enough of them, each as large as it should be.
+bool Fits(const SystemCall& call, std::span<const CallArgument> arguments);
 
 }  // namespace hawser::exec
 

@@ -5,16 +5,17 @@
 #include <array>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "softcuda/ptx/module.h"
 
 namespace hawser::exec {
 namespace {
 
-/// A grid's handle is the address of its workspace, which cooperative launches alone have. Its second word counts the
-/// blocks that arrived: the first block adds what makes the sum of all flip the top bit, as cooperative_groups.h has
-/// it inline, so that both kinds of grid.sync() meet.
-constexpr std::string_view kText = R"(
+/// Cooperative groups. A grid's handle is the address of its workspace, which cooperative launches alone have. Its
+/// second word counts the blocks that arrived: the first block adds what makes the sum of all flip the top bit, as
+/// cooperative_groups.h has it inline, so that both kinds of grid.sync() meet.
+constexpr std::string_view kGroups = R"(
 .version 7.0
 .target sm_50
 .address_size 64
@@ -104,29 +105,113 @@ done:
 }
 )";
 
-constexpr std::array<std::string_view, 3> kNames = {"cudaCGGetIntrinsicHandle", "cudaCGSynchronize",
-                                                    "cudaCGSynchronizeGrid"};
+struct ErrorText {
+  int32_t number;
+  std::string_view name;
+  std::string_view text;
+};
 
-std::shared_ptr<const ptx::Module> Parsed() {
-  static const auto module = [] {
-    auto result = ptx::Parse(kText);
-    return result.ok() ? std::move(result.value()) : nullptr;
-  }();
+/// What calls of the device runtime answer (runtime_calls.cc and the driver's GridRuntime), as the runtime's manual
+/// words it. The last stands for all others.
+constexpr std::array kErrors = {
+    ErrorText{0, "cudaSuccess", "no error"},
+    ErrorText{1, "cudaErrorInvalidValue", "invalid argument"},
+    ErrorText{2, "cudaErrorMemoryAllocation", "out of memory"},
+    ErrorText{9, "cudaErrorInvalidConfiguration", "invalid configuration argument"},
+    ErrorText{12, "cudaErrorInvalidPitchValue", "invalid pitch argument"},
+    ErrorText{65, "cudaErrorLaunchMaxDepthExceeded", "launch would exceed maximum depth of nested launches"},
+    ErrorText{98, "cudaErrorInvalidDeviceFunction", "invalid device function"},
+    ErrorText{101, "cudaErrorInvalidDevice", "invalid device ordinal"},
+    ErrorText{215, "cudaErrorUnsupportedLimit", "limit is not supported on this architecture"},
+    ErrorText{400, "cudaErrorInvalidResourceHandle", "invalid resource handle"},
+    ErrorText{701, "cudaErrorLaunchOutOfResources", "too many resources requested for launch"},
+    ErrorText{801, "cudaErrorNotSupported", "operation not supported"},
+    ErrorText{-1, "unrecognized error code", "unrecognized error code"},
+};
+
+/// A function from an error's number to an address in `hawser_errors`, where the texts lie one behind the other.
+std::string Lookup(const std::string& function, const std::vector<size_t>& offsets) {
+  std::string out = ".visible .func (.param .b64 text) " + function + "(.param .b32 error)\n{\n";
+  out +=
+      "  .reg .pred %this;\n  .reg .b32 %error, %offset;\n  .reg .b64 %text, %wide;\n  ld.param.u32 %error, [error];\n";
+  out += "  mov.u32 %offset, " + std::to_string(offsets.back()) + ";\n";
+  for (size_t i = 0; i + 1 < kErrors.size(); ++i) {
+    out += "  setp.eq.s32 %this, %error, " + std::to_string(kErrors[i].number) + ";\n";
+    out += "  selp.b32 %offset, " + std::to_string(offsets[i]) + ", %offset, %this;\n";
+  }
+  out += "  mov.u64 %text, hawser_errors;\n  cvta.global.u64 %text, %text;\n  cvt.u64.u32 %wide, %offset;\n";
+  return out + "  add.u64 %text, %text, %wide;\n  st.param.b64 [text], %text;\n  ret;\n}\n";
+}
+
+std::string ErrorsText() {
+  std::string bytes;
+  size_t size = 0;
+  const auto add = [&](std::string_view text) {
+    const size_t offset = size;
+    for (const char c : text) bytes += std::to_string(static_cast<int>(c)) + ", ";
+    bytes += "0, ";
+    size += text.size() + 1;
+    return offset;
+  };
+  std::vector<size_t> names, texts;
+  for (const ErrorText& error : kErrors) {
+    names.push_back(add(error.name));
+    texts.push_back(add(error.text));
+  }
+  std::string text = ".version 7.0\n.target sm_50\n.address_size 64\n.global .align 1 .b8 hawser_errors[";
+  text += std::to_string(size + 1) + "] = {" + bytes + "0};\n";
+  for (const std::string prefix : {"cuda", "__cudaCDP2"}) {
+    text += Lookup(prefix + "GetErrorName", names) + Lookup(prefix + "GetErrorString", texts);
+  }
+  return text;
+}
+
+std::shared_ptr<const ptx::Module> Parsed(std::string_view text) {
+  auto result = ptx::Parse(text);
+  return result.ok() ? std::move(result.value()) : nullptr;
+}
+
+std::shared_ptr<const ptx::Module> Groups() {
+  static const auto module = Parsed(kGroups);
   return module;
+}
+
+std::shared_ptr<const ptx::Module> Errors() {
+  static const auto module = Parsed(ErrorsText());
+  return module;
+}
+
+struct Part {
+  std::shared_ptr<const ptx::Module> (*module)();
+  std::array<std::string_view, 4> names;
+};
+
+constexpr std::array kParts = {
+    Part{Groups, {"cudaCGGetIntrinsicHandle", "cudaCGSynchronize", "cudaCGSynchronizeGrid"}},
+    Part{Errors, {"cudaGetErrorName", "cudaGetErrorString", "__cudaCDP2GetErrorName", "__cudaCDP2GetErrorString"}},
+};
+
+bool Needs(const Part& part, std::span<const std::shared_ptr<const ptx::Module>> modules) {
+  bool named = false;
+  for (const auto& module : modules) {
+    for (const ptx::Function& function : module->functions) {
+      if (std::find(part.names.begin(), part.names.end(), function.name) == part.names.end()) continue;
+      if (function.defined) return false;
+      named = true;
+    }
+  }
+  return named;
 }
 
 }  // namespace
 
-std::shared_ptr<const ptx::Module> DeviceRuntimeFor(std::span<const std::shared_ptr<const ptx::Module>> modules) {
-  bool named = false;
-  for (const auto& module : modules) {
-    for (const ptx::Function& function : module->functions) {
-      if (std::find(kNames.begin(), kNames.end(), function.name) == kNames.end()) continue;
-      if (function.defined) return nullptr;
-      named = true;
-    }
+std::vector<std::shared_ptr<const ptx::Module>> DeviceRuntimeFor(
+    std::span<const std::shared_ptr<const ptx::Module>> modules) {
+  std::vector<std::shared_ptr<const ptx::Module>> needed;
+  for (const Part& part : kParts) {
+    if (Needs(part, modules)) needed.push_back(part.module());
   }
-  return named ? Parsed() : nullptr;
+  return needed;
 }
 
 }  // namespace hawser::exec

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "softcuda/exec/image.h"
 
+#include <algorithm>
 #include <cstring>
 #include <iterator>
 
@@ -50,12 +51,23 @@ uint64_t Image::PointerTo(const Code& code) const {
   return reinterpret_cast<uint64_t>(&descriptors_[code.index]);
 }
 
-const Code* Image::FunctionAt(uint64_t pointer) const {
+const Code* Image::CodeAt(uint64_t pointer) const {
   if (descriptors_ == nullptr) return nullptr;
   const uint64_t offset = pointer - reinterpret_cast<uint64_t>(descriptors_.get());
   if (offset % sizeof(uint64_t) != 0 || offset / sizeof(uint64_t) >= codes.size()) return nullptr;
-  const Code& code = codes[offset / sizeof(uint64_t)];
-  return code.entry ? nullptr : &code;
+  return &codes[offset / sizeof(uint64_t)];
+}
+
+const Code* Image::FunctionAt(uint64_t pointer) const {
+  const Code* const code = CodeAt(pointer);
+  return code == nullptr || code->entry ? nullptr : code;
+}
+
+int Image::KernelAt(uint64_t pointer) const {
+  const Code* const code = CodeAt(pointer);
+  if (code == nullptr || !code->entry) return -1;
+  const auto found = std::find(kernel_codes.begin(), kernel_codes.end(), static_cast<int>(code->index));
+  return found == kernel_codes.end() ? -1 : static_cast<int>(found - kernel_codes.begin());
 }
 
 }  // namespace hawser::exec

@@ -153,6 +153,8 @@ class Image {
   /// The function that a device function pointer names; null when it names none.
   const Code* FunctionAt(uint64_t pointer) const;
   uint64_t PointerTo(const Code& code) const;
+  /// The kernel (index in Program::kernels()) whose address this is; -1 when it is none's.
+  int KernelAt(uint64_t pointer) const;
 
   std::deque<Code> codes;  ///< Stable addresses.
   uint32_t sites = 0;
@@ -169,6 +171,8 @@ class Image {
   std::map<std::string, uint64_t> function_pointers;
 
  private:
+  const Code* CodeAt(uint64_t pointer) const;
+
   struct alignas(64) Lanes {
     uint64_t words[kLanes];
   };

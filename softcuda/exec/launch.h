@@ -18,6 +18,7 @@
 #include "softcuda/exec/address_space.h"
 #include "softcuda/exec/device_heap.h"
 #include "softcuda/exec/fault.h"
+#include "softcuda/exec/kernel_runtime.h"
 #include "softcuda/exec/program.h"
 #include "softcuda/exec/texture.h"
 
@@ -66,6 +67,7 @@ struct LaunchConfig {
   ConditionSink* conditions = nullptr;        ///< Null: cudaGraphSetConditional() has no effect.
   const TextureTable* textures = nullptr;     ///< Null: texture instructions fault.
   DeviceHeap* heap = nullptr;                 ///< Null: malloc returns 0.
+  KernelRuntime* runtime = nullptr;           ///< Null: what kernels ask of the device runtime is not supported.
   const std::atomic<bool>* cancel = nullptr;  ///< Set by anyone: Run returns kCancelled soon.
 };
 

@@ -30,7 +30,7 @@ class Linker : public SymbolScope {
  public:
   Linker(std::span<const ModulePointer> modules, const LinkOptions& options)
       : modules_(modules.begin(), modules.end()), options_(options), program_(new Program()) {
-    if (auto runtime = DeviceRuntimeFor(modules)) modules_.push_back(std::move(runtime));
+    for (auto& runtime : DeviceRuntimeFor(modules)) modules_.push_back(std::move(runtime));
   }
 
   wire::Result<std::shared_ptr<Program>> Run() {
@@ -52,10 +52,10 @@ class Linker : public SymbolScope {
     }
     const auto it = globals_.find(std::string(name));
     if (it != globals_.end()) return it->second.found;
-    if (const auto call = FindSystemCall(name)) {
+    if (const SystemCall* const call = FindSystemCall(name)) {
       Found found;
       found.kind = Kind::kSystemCall;
-      found.index = *call;
+      found.call = call;
       return found;
     }
     return {};

@@ -2,6 +2,8 @@
 // Functions that every device has without a module defining them: vprintf, malloc, free, __assertfail (PTX
 // interoperability guide, system calls), and cudaGraphSetConditional, which NVIDIA's device runtime library defines in
 // machine code alone.
+#include "softcuda/exec/system_calls.h"
+
 #include <array>
 #include <bit>
 #include <cstring>
@@ -11,9 +13,6 @@
 #include "softcuda/exec/warp.h"
 
 namespace hawser::exec {
-namespace {
-
-constexpr size_t kMaxString = 64 * 1024;
 
 uint64_t Argument(const Warp& w, const Insn& i, size_t index, uint32_t lane) {
   const CallArgument& argument = i.extra->call.arguments[index];
@@ -33,6 +32,15 @@ void SetResult(const Warp& w, const Insn& i, uint32_t lane, uint64_t value) {
   std::memcpy(w.At<char>(Slot{result.area, ~uint64_t{0}}) + size_t{lane} * result.size, &value,
               std::min<size_t>(8, result.size));
 }
+
+void StructureArgument(const Warp& w, const Insn& i, size_t index, uint32_t lane, void* to, size_t bytes) {
+  const CallArgument& argument = i.extra->call.arguments[index];
+  std::memcpy(to, w.At<char>(Slot{argument.area, ~uint64_t{0}}) + size_t{lane} * argument.size, bytes);
+}
+
+namespace {
+
+constexpr size_t kMaxString = 64 * 1024;
 
 std::optional<std::string> ReadString(Warp& w, const Insn& i, uint64_t address, uint32_t lane) {
   std::string text;
@@ -115,30 +123,36 @@ void SetConditional(Warp& w, const Insn& i, uint32_t mask) {
   }
 }
 
-struct SystemCall {
+struct NamedCall {
   std::string_view name;
-  Handler handler;
-  size_t arguments;
+  SystemCall call;
 };
 
-constexpr std::array<SystemCall, 5> kCalls = {{
-    {"vprintf", Vprintf, 2},
-    {"malloc", Malloc, 1},
-    {"free", Free, 1},
-    {"__assertfail", AssertFail, 4},
-    {"cudaGraphSetConditional", SetConditional, 2},
+constexpr std::array<NamedCall, 5> kCalls = {{
+    {"vprintf", {Vprintf, 2, {}}},
+    {"malloc", {Malloc, 1, {}}},
+    {"free", {Free, 1, {}}},
+    {"__assertfail", {AssertFail, 4, {}}},
+    {"cudaGraphSetConditional", {SetConditional, 2, {}}},
 }};
 
 }  // namespace
 
-std::optional<uint32_t> FindSystemCall(std::string_view name) {
-  for (uint32_t i = 0; i < kCalls.size(); ++i) {
-    if (kCalls[i].name == name) return i;
+const SystemCall* FindSystemCall(std::string_view name) {
+  for (const NamedCall& known : kCalls) {
+    if (known.name == name) return &known.call;
   }
-  return std::nullopt;
+  return FindRuntimeCall(name);
 }
 
-Handler SystemCallHandler(uint32_t number) { return kCalls[number].handler; }
-size_t SystemCallArguments(uint32_t number) { return kCalls[number].arguments; }
+bool Fits(const SystemCall& call, std::span<const CallArgument> arguments) {
+  if (arguments.size() < call.arguments || arguments.size() > SystemCall::kMaxArguments) return false;
+  for (size_t i = 0; i < arguments.size(); ++i) {
+    const CallArgument& argument = arguments[i];
+    const uint32_t structure = call.structures[i];
+    if (structure != 0 ? argument.is_register || argument.size != structure : argument.size > 8) return false;
+  }
+  return true;
+}
 
 }  // namespace hawser::exec
