@@ -204,7 +204,7 @@ bool FunctionDecoder::Setp(const OpText& op) {
   if (to.second != ptx::kNone && !PredicateDestination(function_.operands[to.second], &insn.q)) return false;
   if (insn.sub != 0) {
     bool negated = false;
-    if (!Predicate(operand(3), &insn.r, &negated)) return false;
+    if (!PredicateSource(operand(3), &insn.r, &negated)) return false;
     if (negated) insn.flags |= kFlagNegateR;
   }
   if (!Source(operand(1), type, &insn.a) || !Source(operand(2), type, &insn.b)) return false;
@@ -235,7 +235,7 @@ bool FunctionDecoder::SetInstruction(const OpText& op) {
   }
   if (insn.sub != 0) {
     bool negated = false;
-    if (!Predicate(operand(3), &insn.r, &negated)) return false;
+    if (!PredicateSource(operand(3), &insn.r, &negated)) return false;
     if (negated) insn.flags |= kFlagNegateR;
   }
   Emit(insn);

@@ -483,10 +483,10 @@ bool FunctionDecoder::LogicPredicate(const OpText& op) {
   bool negated = false;
   if (!PredicateDestination(operand(0), &insn.p)) return false;
   if (insn.p == kNoSlot) return true;
-  if (!Predicate(operand(1), &insn.q, &negated)) return false;
+  if (!PredicateSource(operand(1), &insn.q, &negated)) return false;
   insn.flags |= negated ? 1 : 0;
   if (!unary) {
-    if (!Predicate(operand(2), &insn.r, &negated)) return false;
+    if (!PredicateSource(operand(2), &insn.r, &negated)) return false;
     insn.flags |= negated ? 2 : 0;
   }
   Emit(insn);
@@ -548,7 +548,7 @@ bool FunctionDecoder::Lop3(const OpText& op) {
     if (to.second == ptx::kNone) return Fail("no predicate destination");
     if (!PredicateDestination(function_.operands[to.second], &insn.p)) return false;
     bool negated = false;
-    if (!Predicate(operand(5), &insn.r, &negated)) return false;
+    if (!PredicateSource(operand(5), &insn.r, &negated)) return false;
     insn.flags |= negated ? kFlagNegateR : 0;
     insn.sub = op.Has("or") ? 0 : 1;
   }

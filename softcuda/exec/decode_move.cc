@@ -185,13 +185,13 @@ bool FunctionDecoder::Selp(const OpText& op) {
   if (!Need(4)) return false;
   Insn insn = NewInsn();
   bool negated = false;
-  if (!Predicate(operand(3), &insn.r, &negated)) return false;
+  if (!PredicateSource(operand(3), &insn.r, &negated)) return false;
   if (negated) insn.flags |= kFlagNegateR;
   if (op.type() == Type::kPred) {
     bool unused = false;
     uint32_t a = 0;
-    if (!PredicateDestination(operand(0), &insn.p) || !Predicate(operand(1), &a, &unused) ||
-        !Predicate(operand(2), &insn.target, &unused)) {
+    if (!PredicateDestination(operand(0), &insn.p) || !PredicateSource(operand(1), &a, &unused) ||
+        !PredicateSource(operand(2), &insn.target, &unused)) {
       return false;
     }
     insn.imm = a;

@@ -208,17 +208,7 @@ bool FunctionDecoder::Vote(const OpText& op) {
   }
   bool negated = false;
   const ptx::Operand& value = operand(1);
-  if (value.kind == Kind::kInteger) {
-    // A constant predicate: a place of its own, set right before.
-    Insn set = NewInsn();
-    set.fn = [](Warp& w, const Insn& i, uint32_t) { w.Pred(i.p) = static_cast<uint32_t>(i.imm); };
-    set.imm = value.value != 0 ? kAllLanes : 0;
-    set.p = static_cast<uint32_t>(Temporary(4).value);
-    insn.r = set.p;
-    Emit(set);
-  } else if (!Predicate(value, &insn.r, &negated)) {
-    return false;
-  }
+  if (!PredicateSource(value, &insn.r, &negated)) return false;
   if (negated) insn.flags |= kFlagNegateR;
   if (sync) {
     if (!MemberMask(&operand(2), &insn)) return false;

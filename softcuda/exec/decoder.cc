@@ -466,6 +466,19 @@ bool FunctionDecoder::Predicate(const ptx::Operand& o, uint32_t* slot, bool* neg
   return true;
 }
 
+bool FunctionDecoder::PredicateSource(const ptx::Operand& o, uint32_t* slot, bool* negated) {
+  if (o.kind != Kind::kInteger) return Predicate(o, slot, negated);
+  // A constant: a place of its own, set right before.
+  Insn set = NewInsn();
+  set.fn = [](Warp& w, const Insn& i, uint32_t) { w.Pred(i.p) = static_cast<uint32_t>(i.imm); };
+  set.imm = o.value != 0 ? kAllLanes : 0;
+  set.p = static_cast<uint32_t>(Temporary(4).value);
+  *slot = set.p;
+  *negated = false;
+  Emit(set);
+  return true;
+}
+
 bool FunctionDecoder::PredicateDestination(const ptx::Operand& o, uint32_t* slot) {
   if (o.kind == Kind::kSink) {
     *slot = kNoSlot;

@@ -99,6 +99,8 @@ class FunctionDecoder {
   }
   bool Destination(const ptx::Operand& o, Type type, Slot* slot, uint8_t* width = nullptr);
   bool Predicate(const ptx::Operand& o, uint32_t* slot, bool* negated);
+  /// Of a source, which may be a constant.
+  bool PredicateSource(const ptx::Operand& o, uint32_t* slot, bool* negated);
   bool PredicateDestination(const ptx::Operand& o, uint32_t* slot);
   bool VectorSources(const ptx::Operand& o, Type type, size_t count, std::vector<Slot>* slots,
                      uint8_t* width = nullptr);
