@@ -15,6 +15,9 @@ namespace {
 
 /// Looks before the thread sleeps in the driver: short work is over by then.
 constexpr int kLooks = 40;
+/// Units that should be this short are looked at until they are over: to be woken takes as long as one of them, and the
+/// device, which is given one or two of them ahead where a policy wants them short, would wait for the next.
+constexpr uint64_t kShortNs = 300'000;
 /// Between two looks at units of which nobody knows when they end, and at those beside them.
 constexpr std::chrono::microseconds kBetweenLooks{200};
 /// How often at most the history is written.
@@ -143,7 +146,10 @@ void Units::Learn(const Unit& unit, uint64_t length) {
 }
 
 CUresult Units::Await(const Unit& unit) {
-  for (int i = 0; i < kLooks; ++i) {
+  // One that takes much longer than it should is waited for like any other.
+  const bool is_short = unit.part && unit.estimate != 0 && unit.estimate <= kShortNs;
+  const auto until = Unit::Clock::now() + 2 * EstimateOf(unit);
+  for (int i = 0; i < kLooks || (is_short && Unit::Clock::now() < until); ++i) {
     const CUresult result = driver_->cuEventQuery(unit.end);
     if (result != CUDA_SUCCESS && result != CUDA_ERROR_NOT_READY) return result;
     if (result == CUDA_SUCCESS) break;
