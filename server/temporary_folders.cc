@@ -29,8 +29,6 @@ using wire::Result;
 using wire::Status;
 
 constexpr std::string_view kPrefix = "hawser-worker-";
-/// Removing one takes as long at most, or everybody's would wait for a guest that has made very many files.
-constexpr std::chrono::seconds kLongest(30);
 /// The thread's priority: the system's lowest.
 constexpr int kNice = 19;
 
@@ -113,7 +111,7 @@ void TemporaryFolders::Work() {
 }
 
 void TemporaryFolders::Remove(const TemporaryFolder& folder) {
-  const auto deadline = steady_clock::now() + kLongest;
+  const auto deadline = steady_clock::now() + longest_;
   const Status emptied =
       EmptyFolder(folder.lock.get(), [this, deadline] { return leave_ || steady_clock::now() >= deadline; });
   if (emptied.ok() && ::rmdir(folder.path.c_str()) == 0) return;

@@ -36,9 +36,11 @@ class TemporaryFolders {
   /// Hears, on any thread, of folders that cannot be made or removed.
   using Complain = std::function<void(const std::string& text)>;
 
-  /// `base`: the folder they are in. `grace`: how long the end waits for what is still to be removed.
-  TemporaryFolders(std::string base, Complain complain, std::chrono::seconds grace = std::chrono::seconds(2))
-      : base_(std::move(base)), complain_(std::move(complain)), grace_(grace) {}
+  /// `base`: the folder they are in. `grace`: how long the end waits for what is still to be removed. `longest`: how
+  /// long removing one may take, or everybody's would wait for a guest that has made very many files.
+  TemporaryFolders(std::string base, Complain complain, std::chrono::seconds grace = std::chrono::seconds(2),
+                   std::chrono::seconds longest = std::chrono::seconds(30))
+      : base_(std::move(base)), complain_(std::move(complain)), grace_(grace), longest_(longest) {}
   /// Waits for that.
   ~TemporaryFolders();
 
@@ -62,6 +64,7 @@ class TemporaryFolders {
   const std::string base_;
   const Complain complain_;
   const std::chrono::seconds grace_;
+  const std::chrono::seconds longest_;
   bool complained_ = false;
 
   std::mutex mutex_;

@@ -39,7 +39,8 @@ class TemporaryFoldersTest : public ::testing::Test {
     folders_.reset();  // The one before has removed what it was to remove.
     // However busy the machine is.
     folders_.emplace(
-        base_, [this](const std::string& text) { complaints_.push_back(text); }, std::chrono::minutes(1));
+        base_, [this](const std::string& text) { complaints_.push_back(text); }, std::chrono::minutes(10),
+        std::chrono::minutes(10));
   }
   TemporaryFolder Make() { return folders_->Make(::geteuid(), ::getegid()); }
   size_t Left() const {
