@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cstring>
 #include <utility>
+#include <variant>
 
 #include "softcuda/driver/context.h"
 #include "softcuda/driver/driver.h"
@@ -34,8 +35,29 @@ constexpr uint32_t kDisableTiming = 2;  // cudaEventDisableTiming
 
 }  // namespace
 
-GridRuntime::GridRuntime(const KernelWork& parent, Context* context, int depth)
-    : parent_(parent), context_(context), depth_(depth) {}
+namespace {
+size_t ParameterBytes(const Work& work) {
+  const auto* const kernel = std::get_if<KernelWork>(&work);
+  return kernel != nullptr ? kernel->parameters.size() : 0;
+}
+}  // namespace
+
+bool PendingWork::Add(const Work& work) {
+  const size_t bytes = ParameterBytes(work);
+  const size_t count = count_.fetch_add(1, std::memory_order_relaxed) + 1;
+  const size_t all_bytes = bytes_.fetch_add(bytes, std::memory_order_relaxed) + bytes;
+  if (count <= kMaxCount && all_bytes <= kMaxBytes) return true;
+  Remove(work);
+  return false;
+}
+
+void PendingWork::Remove(const Work& work) {
+  count_.fetch_sub(1, std::memory_order_relaxed);
+  bytes_.fetch_sub(ParameterBytes(work), std::memory_order_relaxed);
+}
+
+GridRuntime::GridRuntime(const KernelWork& parent, Context* context, PendingWork* pending, int depth)
+    : parent_(parent), context_(context), pending_(pending), depth_(depth) {}
 
 GridRuntime::~GridRuntime() {
   // What was reserved and never launched.
@@ -67,7 +89,7 @@ int32_t GridRuntime::Reserve(const exec::ChildLaunch* launch, uint64_t bytes, ui
   reserved.bytes = bytes;
   exec::DeviceHeap* const heap = context_->heap();
   const std::lock_guard lock(mutex_);
-  if (heap == nullptr || reserved_.size() + children_.size() + tails_.size() >= kMaxPending) return kOutOfResources;
+  if (heap == nullptr || reserved_.size() >= kMaxOpen) return kOutOfResources;
   *address = heap->Allocate(std::max<uint64_t>(bytes, 1));
   if (*address == 0) return kOutOfResources;
   reserved_.emplace(*address, std::move(reserved));
@@ -132,7 +154,7 @@ bool GridRuntime::IsStream(uint64_t stream) const { return stream <= kFireAndFor
 
 int32_t GridRuntime::Add(Work work, uint64_t stream) {
   if (!IsStream(stream)) return kInvalidHandle;
-  if (children_.size() + tails_.size() >= kMaxPending) return kOutOfResources;
+  if (!pending_->Add(work)) return kOutOfResources;
   (stream == kTailLaunch ? tails_ : children_).push_back(std::move(work));
   return 0;
 }
@@ -207,7 +229,7 @@ int32_t GridRuntime::LastError(const exec::GridThread& thread, bool clear) {
 void GridRuntime::Note(const exec::GridThread& thread, int32_t error) {
   const std::lock_guard lock(mutex_);
   // A grid of any size may fail in all its threads; what is kept is bounded.
-  if (errors_.size() >= kMaxPending) return;
+  if (errors_.size() >= kMaxOpen) return;
   errors_[KeyOf(thread)] = error;
   has_errors_.store(true, std::memory_order_relaxed);
 }

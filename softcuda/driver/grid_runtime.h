@@ -23,19 +23,36 @@
 
 namespace hawser::soft {
 
+/// What a kernel, and all that it has launched, may have waiting: a bound for the memory that the driver needs for it.
+/// More launches than cudaLimitDevRuntimePendingLaunchCount says by itself, because none begins while its parent runs.
+/// Any thread.
+class PendingWork {
+ public:
+  static constexpr size_t kMaxCount = size_t{1} << 18;
+  static constexpr size_t kMaxBytes = size_t{64} << 20;  ///< Of parameters.
+
+  /// False: there is no room.
+  bool Add(const Work& work);
+  void Remove(const Work& work);
+
+ private:
+  std::atomic<size_t> count_{0};
+  std::atomic<size_t> bytes_{0};
+};
+
 class GridRuntime final : public exec::KernelRuntime {
  public:
   /// Levels of grids, the first of which a program launched, as the guide has it.
   static constexpr int kMaxDepth = 24;
-  /// What one grid may have waiting. More than cudaLimitDevRuntimePendingLaunchCount says by itself, because here
-  /// nothing of it begins while the grid runs.
-  static constexpr size_t kMaxPending = size_t{1} << 18;
+  /// Buffers for parameters that one grid may have open, and threads whose errors are kept.
+  static constexpr size_t kMaxOpen = size_t{1} << 16;
 
-  /// `parent` and `context` outlive it. `depth`: levels above it.
-  GridRuntime(const KernelWork& parent, Context* context, int depth);
+  /// `parent`, `context` and `pending` outlive it. `depth`: levels above it.
+  GridRuntime(const KernelWork& parent, Context* context, PendingWork* pending, int depth);
   ~GridRuntime() override;
 
-  /// What was asked for, and what is for when all that is done. Once the grid is over.
+  /// What was asked for, and what is for when all that is done. Once the grid is over. Whoever has carried it out tells
+  /// PendingWork.
   std::vector<Work> TakeChildren() { return std::move(children_); }
   std::vector<Work> TakeTails() { return std::move(tails_); }
 
@@ -70,6 +87,7 @@ class GridRuntime final : public exec::KernelRuntime {
 
   const KernelWork& parent_;
   Context* const context_;
+  PendingWork* const pending_;
   const int depth_;
 
   std::mutex mutex_;

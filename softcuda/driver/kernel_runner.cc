@@ -82,47 +82,60 @@ bool IsOver(const Context& context) {
   return context.error() != CUDA_SUCCESS || context.cancelled().load(std::memory_order_relaxed);
 }
 
-void RunTree(const KernelWork& work, Context* context, exec::ConditionSink* conditions, int depth);
+/// A kernel that a program launched, and all below it.
+class Tree {
+ public:
+  Tree(Context* context, exec::ConditionSink* conditions) : context_(context), conditions_(conditions) {}
 
-void RunChildren(GridRuntime* runtime, Context* context, exec::ConditionSink* conditions, int depth) {
-  for (const Work& child : runtime->TakeChildren()) {
-    if (IsOver(*context)) return;
+  void Run(const KernelWork& work, int depth);
+
+ private:
+  /// Without what it leaves for its end, which is put behind `tails` in reverse order.
+  void RunOne(const KernelWork& work, int depth, std::vector<Work>* tails);
+
+  Context* const context_;
+  exec::ConditionSink* const conditions_;
+  PendingWork pending_;
+};
+
+void Tree::RunOne(const KernelWork& work, int depth, std::vector<Work>* tails) {
+  GridRuntime runtime(work, context_, &pending_, depth);
+  RunGrid(work, context_, conditions_, &runtime);
+  if (IsOver(*context_)) return;
+  for (const Work& child : runtime.TakeChildren()) {
+    if (IsOver(*context_)) return;
     if (const auto* const kernel = std::get_if<KernelWork>(&child)) {
-      RunTree(*kernel, context, conditions, depth + 1);
+      Run(*kernel, depth + 1);
     } else {
-      Execute(child, context, conditions);
+      Execute(child, context_, conditions_);
     }
+    pending_.Remove(child);
   }
+  std::vector<Work> more = runtime.TakeTails();
+  tails->insert(tails->end(), std::make_move_iterator(more.rbegin()), std::make_move_iterator(more.rend()));
 }
 
-void RunTree(const KernelWork& work, Context* context, exec::ConditionSink* conditions, int depth) {
+void Tree::Run(const KernelWork& work, int depth) {
   // What is left for the end; the last goes first. A grid of it is over when what it left for its own end is. Chains of
   // these have any length, so they are no recursion.
   std::vector<Work> tails;
-  const auto run = [&](const KernelWork& kernel) {
-    GridRuntime runtime(kernel, context, depth);
-    RunGrid(kernel, context, conditions, &runtime);
-    if (IsOver(*context)) return;
-    RunChildren(&runtime, context, conditions, depth);
-    std::vector<Work> more = runtime.TakeTails();
-    tails.insert(tails.end(), std::make_move_iterator(more.rbegin()), std::make_move_iterator(more.rend()));
-  };
-  run(work);
-  while (!tails.empty() && !IsOver(*context)) {
+  RunOne(work, depth, &tails);
+  while (!tails.empty() && !IsOver(*context_)) {
     const Work next = std::move(tails.back());
     tails.pop_back();
     if (const auto* const kernel = std::get_if<KernelWork>(&next)) {
-      run(*kernel);
+      RunOne(*kernel, depth, &tails);
     } else {
-      Execute(next, context, conditions);
+      Execute(next, context_, conditions_);
     }
+    pending_.Remove(next);
   }
 }
 
 }  // namespace
 
 void RunKernel(const KernelWork& work, Context* context, exec::ConditionSink* conditions) {
-  RunTree(work, context, conditions, 0);
+  Tree(context, conditions).Run(work, 0);
 }
 
 }  // namespace hawser::soft

@@ -137,7 +137,8 @@ std::string Store(int word) { return "st.global.u32 [%q+" + std::to_string(4 * w
 // A kernel (p, q): %p, %q are its arguments; %error, %x, %y, %t, %u are free.
 std::string Kernel(const std::string& name, const std::string& body) {
   return ".visible .entry " + name +
-         "(.param .u64 p, .param .u64 q)\n{\n.reg .b64 %p, %q, %t, %y, %u; .reg .b32 %error, %x; .reg .pred %c;\n"
+         "(.param .u64 p, .param .u64 q)\n{\n.reg .b64 %p, %q, %t, %y, %u; .reg .b32 %error, %x, %count; .reg .pred "
+         "%c;\n"
          "ld.param.u64 %p, [p]; ld.param.u64 %q, [q];\n" +
          body + "ret;\n}\n";
 }
@@ -212,6 +213,22 @@ TEST_F(Dynamic, GridsAreNestedTwentyFourDeep) {
   EXPECT_EQ(Read(p_), 24U);
   EXPECT_EQ(Read(p_ + 4), 65U) << "cudaErrorLaunchMaxDepthExceeded";
   EXPECT_EQ(Read(p_ + 8), 65U);
+}
+
+TEST_F(Dynamic, WhatWaitsIsBounded) {
+  // 300,000 launches, of which 262,144 may wait; and what has run makes room again.
+  Load(Kernel("parent", "mov.u32 %count, 0;\nagain:\n" + Child("count", "0", "1", "0") +
+                            "setp.ne.u32 %c, %error, 0;\n@%c bra refused;\nadd.u32 %count, %count, 1;\n"
+                            "setp.lt.u32 %c, %count, 300000;\n@%c bra again;\nrefused:\n"
+                            "st.global.u32 [%q], %count;\n" +
+                            Store(1)));
+  for (int round = 0; round < 2; ++round) {
+    ASSERT_CUDA(CUDA_SUCCESS, cuMemsetD32(p_, 0, 1));
+    ASSERT_CUDA(CUDA_SUCCESS, Run("parent"));
+    EXPECT_EQ(Read(q_), 262144U);
+    EXPECT_EQ(Read(q_ + 4), 701U) << "cudaErrorLaunchOutOfResources";
+    EXPECT_EQ(Read(p_), 262144U) << "those that were taken have run";
+  }
 }
 
 TEST_F(Dynamic, EveryThreadMayLaunch) {
