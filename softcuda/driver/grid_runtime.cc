@@ -118,9 +118,24 @@ int32_t GridRuntime::Launch(uint64_t address, const exec::ChildLaunch* launch, u
   return Add(std::move(work), stream);
 }
 
+namespace {
+
+/// What a kernel gives is anything: a box that is larger than the address space would look small, and be carried out.
+int32_t CheckBox(uint64_t pitch, uint64_t width, uint64_t height) {
+  if (height > 1 && pitch < width) return kInvalidPitch;
+  uint64_t bytes = 0;
+  const bool too_large = __builtin_mul_overflow(height - 1, pitch, &bytes) ||
+                         __builtin_add_overflow(bytes, width, &bytes) || bytes > uint64_t{1} << 47;
+  return too_large ? kInvalidValue : 0;
+}
+
+}  // namespace
+
 int32_t GridRuntime::Copy(const exec::ChildCopy& copy, uint64_t stream) {
   if (copy.width == 0 || copy.height == 0) return 0;
-  if (copy.height > 1 && (copy.target_pitch < copy.width || copy.source_pitch < copy.width)) return kInvalidPitch;
+  for (const uint64_t pitch : {copy.target_pitch, copy.source_pitch}) {
+    if (const int32_t error = CheckBox(pitch, copy.width, copy.height); error != 0) return error;
+  }
   CopyWork work;
   CUDA_MEMCPY3D& box = work.copy;
   box.srcMemoryType = box.dstMemoryType = CU_MEMORYTYPE_DEVICE;
@@ -138,7 +153,7 @@ int32_t GridRuntime::Copy(const exec::ChildCopy& copy, uint64_t stream) {
 
 int32_t GridRuntime::Fill(const exec::ChildFill& fill, uint64_t stream) {
   if (fill.width == 0 || fill.height == 0) return 0;
-  if (fill.height > 1 && fill.pitch < fill.width) return kInvalidPitch;
+  if (const int32_t error = CheckBox(fill.pitch, fill.width, fill.height); error != 0) return error;
   MemsetWork work;
   work.set.dst = fill.target;
   work.set.pitch = fill.pitch;

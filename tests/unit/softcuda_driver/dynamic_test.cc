@@ -39,6 +39,10 @@ constexpr char kHead[] = R"(
     .param .b32 kind, .param .b64 stream);
 .extern .func (.param .b32 error) __cudaCDP2MemsetAsync_ptsz(.param .b64 to, .param .b32 value, .param .b64 size,
     .param .b64 stream);
+.extern .func (.param .b32 error) __cudaCDP2Memset2DAsync(.param .b64 to, .param .b64 pitch, .param .b32 value,
+    .param .b64 width, .param .b64 height, .param .b64 stream);
+.extern .func (.param .b32 error) __cudaCDP2Memcpy2DAsync(.param .b64 to, .param .b64 to_pitch, .param .b64 from,
+    .param .b64 from_pitch, .param .b64 width, .param .b64 height, .param .b32 kind, .param .b64 stream);
 .extern .func (.param .b32 error) __cudaCDP2Malloc(.param .b64 to, .param .b64 size);
 .extern .func (.param .b32 error) __cudaCDP2Free(.param .b64 memory);
 .extern .func (.param .b32 error) __cudaCDP2GetDevice(.param .b64 to);
@@ -305,6 +309,38 @@ TEST_F(Dynamic, CopiesAndFillsHaveTheirPlaceInTheStream) {
   EXPECT_EQ(Read(q_ + 36), 0U);
   EXPECT_EQ(Read(p_ + 64), 0x01010101U * 3 + 2);
   EXPECT_EQ(Read(p_), (0x01010101U * 3 + 2) * 3 + 7);
+}
+
+TEST_F(Dynamic, BoxesAreWhatTheySeem) {
+  const std::string half = "0x8000000000000000";  // Twice this is nothing.
+  const auto fill = [](const std::string& pitch, const std::string& width, const std::string& height) {
+    return CallOf("__cudaCDP2Memset2DAsync",
+                  {{"b64", "%p"}, {"b64", pitch}, {"b32", "255"}, {"b64", width}, {"b64", height}, {"b64", "0"}});
+  };
+  const auto copy = [](const std::string& to_pitch, const std::string& from_pitch, const std::string& width,
+                       const std::string& height) {
+    return "add.u64 %u, %p, 2048;\n" + CallOf("__cudaCDP2Memcpy2DAsync", {{"b64", "%u"},
+                                                                          {"b64", to_pitch},
+                                                                          {"b64", "%p"},
+                                                                          {"b64", from_pitch},
+                                                                          {"b64", width},
+                                                                          {"b64", height},
+                                                                          {"b32", "3"},
+                                                                          {"b64", "0"}});
+  };
+  Load(Kernel("parent", fill(half, "4", "3") + Store(0) + fill("2", "4", "3") + Store(1) + fill("16", "4", "3") +
+                            Store(2) + copy("16", half, "4", "3") + Store(3) + copy(half, "16", "4", "3") + Store(4) +
+                            copy("8", "16", "4", "3") + Store(5) + copy("3", "16", "4", "3") + Store(6) +
+                            fill("16", "0", "3") + Store(7)));
+  ASSERT_CUDA(CUDA_SUCCESS, Run("parent"));
+  const uint32_t expected[] = {1, 12, 0, 1, 1, 0, 12, 0};
+  for (size_t i = 0; i < std::size(expected); ++i) EXPECT_EQ(Read(q_ + 4 * i), expected[i]) << i;
+  for (unsigned row = 0; row < 4; ++row) {
+    EXPECT_EQ(Read(p_ + 16 * row), row < 3 ? 0xffffffffU : 0U) << row;
+    EXPECT_EQ(Read(p_ + 16 * row + 4), 0U) << row;
+    EXPECT_EQ(Read(p_ + 2048 + 8 * row), row < 3 ? 0xffffffffU : 0U) << row;
+    EXPECT_EQ(Read(p_ + 2048 + 8 * row + 4), 0U) << row;
+  }
 }
 
 TEST_F(Dynamic, CopiesThatLeaveTheDevicesMemoryFault) {
