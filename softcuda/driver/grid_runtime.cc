@@ -14,16 +14,7 @@
 namespace hawser::soft {
 namespace {
 
-// Of cudaError_t (driver_types.h).
-constexpr int32_t kInvalidValue = 1;
-constexpr int32_t kInvalidConfiguration = 9;
-constexpr int32_t kInvalidPitch = 12;
-constexpr int32_t kMaxDepthExceeded = 65;
-constexpr int32_t kInvalidDeviceFunction = 98;
-constexpr int32_t kInvalidDevice = 101;
-constexpr int32_t kUnsupportedLimit = 215;
-constexpr int32_t kInvalidHandle = 400;
-constexpr int32_t kOutOfResources = 701;
+using Error = exec::RuntimeError;
 
 // Of cudaStream_t, in a kernel: the block's own, by three names, and two that are every thread's.
 constexpr uint64_t kPerThreadStream = 2;
@@ -33,13 +24,11 @@ constexpr uint64_t kFireAndForget = 4;
 constexpr uint32_t kNonBlocking = 1;    // cudaStreamNonBlocking
 constexpr uint32_t kDisableTiming = 2;  // cudaEventDisableTiming
 
-}  // namespace
-
-namespace {
 size_t ParameterBytes(const Work& work) {
   const auto* const kernel = std::get_if<KernelWork>(&work);
   return kernel != nullptr ? kernel->parameters.size() : 0;
 }
+
 }  // namespace
 
 bool PendingWork::Add(const Work& work) {
@@ -67,7 +56,7 @@ GridRuntime::~GridRuntime() {
 int32_t GridRuntime::Build(const exec::ChildLaunch& launch, KernelWork* work) const {
   const ModulePtr module = parent_.function->module.lock();
   if (module == nullptr || launch.kernel < 0 || static_cast<size_t>(launch.kernel) >= module->functions.size()) {
-    return kInvalidDeviceFunction;
+    return Error::kInvalidDeviceFunction;
   }
   work->function = module->functions[static_cast<size_t>(launch.kernel)];
   work->handle = work->function->handle;
@@ -76,7 +65,7 @@ int32_t GridRuntime::Build(const exec::ChildLaunch& launch, KernelWork* work) co
   work->shared_bytes = launch.dynamic_shared_bytes;
   const soft::Device& device = *context_->device();
   const bool good = ChooseCluster(device, {}, work) == CUDA_SUCCESS && CheckLaunch(device, *work) == CUDA_SUCCESS;
-  return good ? 0 : kInvalidConfiguration;
+  return good ? 0 : Error::kInvalidConfiguration;
 }
 
 int32_t GridRuntime::Reserve(const exec::ChildLaunch* launch, uint64_t bytes, uint64_t* address) {
@@ -89,9 +78,9 @@ int32_t GridRuntime::Reserve(const exec::ChildLaunch* launch, uint64_t bytes, ui
   reserved.bytes = bytes;
   exec::DeviceHeap* const heap = context_->heap();
   const std::lock_guard lock(mutex_);
-  if (heap == nullptr || reserved_.size() >= kMaxOpen) return kOutOfResources;
+  if (heap == nullptr || reserved_.size() >= kMaxOpen) return Error::kLaunchOutOfResources;
   *address = heap->Allocate(std::max<uint64_t>(bytes, 1));
-  if (*address == 0) return kOutOfResources;
+  if (*address == 0) return Error::kLaunchOutOfResources;
   reserved_.emplace(*address, std::move(reserved));
   return 0;
 }
@@ -103,8 +92,8 @@ int32_t GridRuntime::Launch(uint64_t address, const exec::ChildLaunch* launch, u
   }
   const std::lock_guard lock(mutex_);
   const auto found = reserved_.find(address);
-  if (found == reserved_.end() || (launch == nullptr && !found->second.known)) return kInvalidValue;
-  if (!IsStream(stream)) return kInvalidHandle;
+  if (found == reserved_.end() || (launch == nullptr && !found->second.known)) return Error::kInvalidValue;
+  if (!IsStream(stream)) return Error::kInvalidResourceHandle;
   if (launch == nullptr) work = std::move(found->second.work);
   const uint64_t bytes = work.function->info().parameter_bytes;
   const uint64_t reserved = found->second.bytes;
@@ -112,9 +101,9 @@ int32_t GridRuntime::Launch(uint64_t address, const exec::ChildLaunch* launch, u
   const auto* const begin = reinterpret_cast<const uint8_t*>(address);
   if (reserved >= bytes) work.parameters.assign(begin, begin + bytes);
   context_->heap()->Free(address);
-  if (reserved < bytes) return kInvalidValue;
+  if (reserved < bytes) return Error::kInvalidValue;
   // What is in the tail stream follows its parent instead of being below it.
-  if (stream != kTailLaunch && depth_ + 1 >= kMaxDepth) return kMaxDepthExceeded;
+  if (stream != kTailLaunch && depth_ + 1 >= kMaxDepth) return Error::kLaunchMaxDepthExceeded;
   return Add(std::move(work), stream);
 }
 
@@ -122,11 +111,11 @@ namespace {
 
 /// What a kernel gives is anything: a box that is larger than the address space would look small, and be carried out.
 int32_t CheckBox(uint64_t pitch, uint64_t width, uint64_t height) {
-  if (height > 1 && pitch < width) return kInvalidPitch;
+  if (height > 1 && pitch < width) return Error::kInvalidPitchValue;
   uint64_t bytes = 0;
   const bool too_large = __builtin_mul_overflow(height - 1, pitch, &bytes) ||
                          __builtin_add_overflow(bytes, width, &bytes) || bytes > uint64_t{1} << 47;
-  return too_large ? kInvalidValue : 0;
+  return too_large ? Error::kInvalidValue : 0;
 }
 
 }  // namespace
@@ -168,42 +157,39 @@ int32_t GridRuntime::Fill(const exec::ChildFill& fill, uint64_t stream) {
 bool GridRuntime::IsStream(uint64_t stream) const { return stream <= kFireAndForget || streams_.contains(stream); }
 
 int32_t GridRuntime::Add(Work work, uint64_t stream) {
-  if (!IsStream(stream)) return kInvalidHandle;
-  if (!pending_->Add(work)) return kOutOfResources;
+  if (!IsStream(stream)) return Error::kInvalidResourceHandle;
+  if (!pending_->Add(work)) return Error::kLaunchOutOfResources;
   (stream == kTailLaunch ? tails_ : children_).push_back(std::move(work));
   return 0;
 }
 
+int32_t GridRuntime::New(Handles* handles, bool good, uint64_t* handle) {
+  if (!good) return Error::kInvalidValue;
+  const std::lock_guard lock(mutex_);
+  *handle = next_handle_++;
+  handles->insert(*handle);
+  return 0;
+}
+
+int32_t GridRuntime::End(Handles* handles, uint64_t handle) {
+  const std::lock_guard lock(mutex_);
+  return handles->erase(handle) != 0 ? 0 : Error::kInvalidResourceHandle;
+}
+
 int32_t GridRuntime::NewStream(uint32_t flags, uint64_t* stream) {
-  if (flags != kNonBlocking) return kInvalidValue;
-  const std::lock_guard lock(mutex_);
-  *stream = next_handle_++;
-  streams_.insert(*stream);
-  return 0;
+  return New(&streams_, flags == kNonBlocking, stream);
 }
 
-int32_t GridRuntime::EndStream(uint64_t stream) {
-  const std::lock_guard lock(mutex_);
-  return streams_.erase(stream) != 0 ? 0 : kInvalidHandle;
-}
+int32_t GridRuntime::EndStream(uint64_t stream) { return End(&streams_, stream); }
 
-int32_t GridRuntime::NewEvent(uint32_t flags, uint64_t* event) {
-  if (flags != kDisableTiming) return kInvalidValue;
-  const std::lock_guard lock(mutex_);
-  *event = next_handle_++;
-  events_.insert(*event);
-  return 0;
-}
+int32_t GridRuntime::NewEvent(uint32_t flags, uint64_t* event) { return New(&events_, flags == kDisableTiming, event); }
 
-int32_t GridRuntime::EndEvent(uint64_t event) {
-  const std::lock_guard lock(mutex_);
-  return events_.erase(event) != 0 ? 0 : kInvalidHandle;
-}
+int32_t GridRuntime::EndEvent(uint64_t event) { return End(&events_, event); }
 
 int32_t GridRuntime::RecordEvent(uint64_t event, uint64_t stream) {
-  if (stream > kPerThreadStream && stream <= kFireAndForget) return kInvalidValue;
+  if (stream > kPerThreadStream && stream <= kFireAndForget) return Error::kInvalidValue;
   const std::lock_guard lock(mutex_);
-  return events_.contains(event) && IsStream(stream) ? 0 : kInvalidHandle;
+  return events_.contains(event) && IsStream(stream) ? 0 : Error::kInvalidResourceHandle;
 }
 
 int32_t GridRuntime::WaitForEvent(uint64_t stream, uint64_t event) { return RecordEvent(event, stream); }
@@ -213,14 +199,14 @@ int32_t GridRuntime::DeviceCount() const { return static_cast<int32_t>(GetDriver
 int32_t GridRuntime::Device() const { return context_->device()->ordinal(); }
 
 int32_t GridRuntime::DeviceAttribute(int32_t attribute, int32_t device, int32_t* value) const {
-  if (device < 0 || device >= DeviceCount()) return kInvalidDevice;
+  if (device < 0 || device >= DeviceCount()) return Error::kInvalidDevice;
   const soft::Device& asked = *GetDriver()->devices[static_cast<size_t>(device)];
-  return asked.Attribute(static_cast<CUdevice_attribute>(attribute), value) == CUDA_SUCCESS ? 0 : kInvalidValue;
+  return asked.Attribute(static_cast<CUdevice_attribute>(attribute), value) == CUDA_SUCCESS ? 0 : Error::kInvalidValue;
 }
 
 int32_t GridRuntime::Limit(int32_t limit, uint64_t* value) const {
   size_t size = 0;
-  if (context_->GetLimit(static_cast<CUlimit>(limit), &size) != CUDA_SUCCESS) return kUnsupportedLimit;
+  if (context_->GetLimit(static_cast<CUlimit>(limit), &size) != CUDA_SUCCESS) return Error::kUnsupportedLimit;
   *value = size;
   return 0;
 }
@@ -244,7 +230,7 @@ int32_t GridRuntime::LastError(const exec::GridThread& thread, bool clear) {
 void GridRuntime::Note(const exec::GridThread& thread, int32_t error) {
   const std::lock_guard lock(mutex_);
   // A grid of any size may fail in all its threads; what is kept is bounded.
-  if (errors_.size() >= kMaxOpen) return;
+  if (errors_.size() >= kMaxOpen && !errors_.contains(KeyOf(thread))) return;
   errors_[KeyOf(thread)] = error;
   has_errors_.store(true, std::memory_order_relaxed);
 }

@@ -80,6 +80,10 @@ class GridRuntime final : public exec::KernelRuntime {
     KernelWork work;
   };
 
+  using Handles = std::set<uint64_t>;
+
+  int32_t New(Handles* handles, bool good, uint64_t* handle);
+  int32_t End(Handles* handles, uint64_t handle);
   int32_t Build(const exec::ChildLaunch& launch, KernelWork* work) const;
   bool IsStream(uint64_t stream) const;  // Locked.
   /// Puts work into the stream's place. Locked.
@@ -94,8 +98,8 @@ class GridRuntime final : public exec::KernelRuntime {
   std::map<uint64_t, Reserved> reserved_;  // By address.
   std::vector<Work> children_;
   std::vector<Work> tails_;
-  std::set<uint64_t> streams_;
-  std::set<uint64_t> events_;
+  Handles streams_;
+  Handles events_;
   uint64_t next_handle_ = uint64_t{1} << 32;
   std::unordered_map<uint64_t, int32_t> errors_;  // By thread.
   std::atomic<bool> has_errors_{false};

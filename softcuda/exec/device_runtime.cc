@@ -7,6 +7,7 @@
 #include <string_view>
 #include <vector>
 
+#include "softcuda/exec/kernel_runtime.h"
 #include "softcuda/ptx/module.h"
 
 namespace hawser::exec {
@@ -111,21 +112,23 @@ struct ErrorText {
   std::string_view text;
 };
 
-/// What calls of the device runtime answer (runtime_calls.cc and the driver's GridRuntime), as the runtime's manual
-/// words it. The last stands for all others.
+/// Every RuntimeError, as the runtime's manual words it. The last stands for all others.
 constexpr std::array kErrors = {
-    ErrorText{0, "cudaSuccess", "no error"},
-    ErrorText{1, "cudaErrorInvalidValue", "invalid argument"},
-    ErrorText{2, "cudaErrorMemoryAllocation", "out of memory"},
-    ErrorText{9, "cudaErrorInvalidConfiguration", "invalid configuration argument"},
-    ErrorText{12, "cudaErrorInvalidPitchValue", "invalid pitch argument"},
-    ErrorText{65, "cudaErrorLaunchMaxDepthExceeded", "launch would exceed maximum depth of nested launches"},
-    ErrorText{98, "cudaErrorInvalidDeviceFunction", "invalid device function"},
-    ErrorText{101, "cudaErrorInvalidDevice", "invalid device ordinal"},
-    ErrorText{215, "cudaErrorUnsupportedLimit", "limit is not supported on this architecture"},
-    ErrorText{400, "cudaErrorInvalidResourceHandle", "invalid resource handle"},
-    ErrorText{701, "cudaErrorLaunchOutOfResources", "too many resources requested for launch"},
-    ErrorText{801, "cudaErrorNotSupported", "operation not supported"},
+    ErrorText{RuntimeError::kSuccess, "cudaSuccess", "no error"},
+    ErrorText{RuntimeError::kInvalidValue, "cudaErrorInvalidValue", "invalid argument"},
+    ErrorText{RuntimeError::kMemoryAllocation, "cudaErrorMemoryAllocation", "out of memory"},
+    ErrorText{RuntimeError::kInvalidConfiguration, "cudaErrorInvalidConfiguration", "invalid configuration argument"},
+    ErrorText{RuntimeError::kInvalidPitchValue, "cudaErrorInvalidPitchValue", "invalid pitch argument"},
+    ErrorText{RuntimeError::kLaunchMaxDepthExceeded, "cudaErrorLaunchMaxDepthExceeded",
+              "launch would exceed maximum depth of nested launches"},
+    ErrorText{RuntimeError::kInvalidDeviceFunction, "cudaErrorInvalidDeviceFunction", "invalid device function"},
+    ErrorText{RuntimeError::kInvalidDevice, "cudaErrorInvalidDevice", "invalid device ordinal"},
+    ErrorText{RuntimeError::kUnsupportedLimit, "cudaErrorUnsupportedLimit",
+              "limit is not supported on this architecture"},
+    ErrorText{RuntimeError::kInvalidResourceHandle, "cudaErrorInvalidResourceHandle", "invalid resource handle"},
+    ErrorText{RuntimeError::kLaunchOutOfResources, "cudaErrorLaunchOutOfResources",
+              "too many resources requested for launch"},
+    ErrorText{RuntimeError::kNotSupported, "cudaErrorNotSupported", "operation not supported"},
     ErrorText{-1, "unrecognized error code", "unrecognized error code"},
 };
 

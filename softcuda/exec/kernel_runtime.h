@@ -9,6 +9,22 @@
 
 namespace hawser::exec {
 
+/// What calls answer: those of cudaError_t (driver_types.h) that there are here.
+struct RuntimeError {
+  static constexpr int32_t kSuccess = 0;
+  static constexpr int32_t kInvalidValue = 1;
+  static constexpr int32_t kMemoryAllocation = 2;
+  static constexpr int32_t kInvalidConfiguration = 9;
+  static constexpr int32_t kInvalidPitchValue = 12;
+  static constexpr int32_t kLaunchMaxDepthExceeded = 65;
+  static constexpr int32_t kInvalidDeviceFunction = 98;
+  static constexpr int32_t kInvalidDevice = 101;
+  static constexpr int32_t kUnsupportedLimit = 215;
+  static constexpr int32_t kInvalidResourceHandle = 400;
+  static constexpr int32_t kLaunchOutOfResources = 701;
+  static constexpr int32_t kNotSupported = 801;
+};
+
 /// A thread of a grid.
 struct GridThread {
   uint64_t block = 0;   ///< Its number in the grid.
@@ -36,7 +52,7 @@ struct ChildFill {
   uint64_t width = 0, height = 1;
 };
 
-/// One for each grid. Answers are numbers of cudaError_t, 0 for success. Streams are cudaStream_t as the kernel has
+/// One for each grid. Answers are RuntimeErrors. Streams are cudaStream_t as the kernel has
 /// them. Threads: called by all that run blocks of the grid, at once.
 class KernelRuntime {
  public:

@@ -15,11 +15,6 @@
 namespace hawser::exec {
 namespace {
 
-// Of cudaError_t.
-constexpr int32_t kInvalidValue = 1;
-constexpr int32_t kMemoryAllocation = 2;
-constexpr int32_t kNotSupported = 801;
-
 // CUDART_VERSION of the runtime that programs have beside them here (interposer/cudart).
 constexpr uint32_t kRuntimeVersion = 13000;
 
@@ -39,7 +34,7 @@ struct Call {
   // Where a call puts its answer. Success also when the thread has faulted by it.
   template <typename T>
   int32_t Put(uint64_t address, T value) const {
-    if (address == 0) return kInvalidValue;
+    if (address == 0) return RuntimeError::kInvalidValue;
     char* const place = w.Resolve(i, ptx::Space::kNone, address, sizeof(T), true, lane);
     if (place != nullptr) std::memcpy(place, &value, sizeof(T));
     return 0;
@@ -66,7 +61,7 @@ void Answer(Warp& w, const Insn& i, uint32_t mask) {
   KernelRuntime* const runtime = w.launch().config->runtime;
   for (; mask != 0 && !w.faulted(); mask &= mask - 1) {
     const auto lane = static_cast<uint32_t>(std::countr_zero(mask));
-    int32_t error = kNotSupported;
+    int32_t error = RuntimeError::kNotSupported;
     if (runtime != nullptr) {
       const Call call{w, i, lane, runtime};
       error = function(call);
@@ -121,7 +116,7 @@ int32_t LaunchDevice(const Call& call) {
 
 template <int32_t (KernelRuntime::*make)(uint32_t, uint64_t*)>
 int32_t Make(const Call& call) {
-  if (call[0] == 0) return kInvalidValue;
+  if (call[0] == 0) return RuntimeError::kInvalidValue;
   uint64_t handle = 0;
   const int32_t error = (call.runtime->*make)(static_cast<uint32_t>(call[1]), &handle);
   return error != 0 ? error : call.Put(call[0], handle);
@@ -161,12 +156,12 @@ int32_t Malloc(const Call& call) {
   DeviceHeap* const heap = call.w.launch().config->heap;
   const uint64_t size = call[1];
   const uint64_t address = heap != nullptr ? heap->Allocate(size) : 0;
-  if (address == 0 && size != 0) return kMemoryAllocation;
+  if (address == 0 && size != 0) return RuntimeError::kMemoryAllocation;
   return call.Put(call[0], address);
 }
 int32_t Free(const Call& call) {
   DeviceHeap* const heap = call.w.launch().config->heap;
-  return call[0] == 0 || (heap != nullptr && heap->Free(call[0])) ? 0 : kInvalidValue;
+  return call[0] == 0 || (heap != nullptr && heap->Free(call[0])) ? 0 : RuntimeError::kInvalidValue;
 }
 
 int32_t GetDevice(const Call& call) { return call.Put(call[0], call.runtime->Device()); }

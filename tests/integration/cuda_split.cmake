@@ -21,9 +21,10 @@ foreach(program ${programs})
 endforeach()
 
 # Programs of nvcc's: all of the tests' and examples', in parts. Launches of one block (asserts, conditionals) and those
-# that graphs make stay whole: of these it is seen that the gate and what waits behind it change nothing.
+# that graphs make stay whole, and so do kernels that launch kernels: of these it is seen that the gate and what waits
+# behind it change nothing.
 set(examples vector_add mandelbrot pipeline driver_api)
-set(runtime asserts boxes conditionals device faults graphs launches managed rdc sharing streams streams_per_thread
+set(runtime asserts boxes conditionals device dynamic faults graphs launches managed rdc sharing streams streams_per_thread
     symbols symbols_fixed textures)
 if(HAWSER_NVCC_LEFT_OUT)
   set(names cuda_split_same_shm cuda_split_same_tcp)

@@ -148,7 +148,7 @@ void Units::Learn(const Unit& unit, uint64_t length) {
 CUresult Units::Await(const Unit& unit) {
   // One that takes much longer than it should is waited for like any other.
   const bool is_short = unit.part && unit.estimate != 0 && unit.estimate <= kShortNs;
-  const auto until = Unit::Clock::now() + 2 * EstimateOf(unit);
+  const auto until = is_short ? Unit::Clock::now() + 2 * EstimateOf(unit) : Unit::Clock::time_point();
   for (int i = 0; i < kLooks || (is_short && Unit::Clock::now() < until); ++i) {
     const CUresult result = driver_->cuEventQuery(unit.end);
     if (result != CUDA_SUCCESS && result != CUDA_ERROR_NOT_READY) return result;

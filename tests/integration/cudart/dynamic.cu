@@ -63,6 +63,17 @@ __global__ void Say(int depth) {
   }
 }
 
+__device__ int g_count, g_seen;
+
+__global__ void CountOne() { atomicAdd(&g_count, 1); }
+__global__ void See() { g_seen = g_count; }
+
+/// What the first block leaves for the end is behind what all blocks launch, so the grid cannot run in parts.
+__global__ void Many() {
+  CountOne<<<1, 3>>>();
+  if (blockIdx.x == 0) See<<<1, 1, 0, cudaStreamTailLaunch>>>();
+}
+
 __global__ void Wrong(int* nowhere) { *nowhere = 1; }
 __global__ void LaunchesWrong() { Wrong<<<1, 1>>>(nullptr); }
 
@@ -95,6 +106,13 @@ int main() {
 
   Say<<<1, 1>>>(3);
   OK(cudaDeviceSynchronize());
+
+  for (int round = 1; round <= 3; ++round) {
+    Many<<<64, 1>>>();
+    int seen = 0;
+    OK(cudaMemcpyFromSymbol(&seen, g_seen, sizeof(seen)));
+    EXPECT(seen == round * 64 * 3);
+  }
 
   LaunchesWrong<<<1, 1>>>();
   EXPECT_ERROR(cudaErrorIllegalAddress, cudaDeviceSynchronize());

@@ -351,11 +351,11 @@ TEST_F(Dynamic, CopiesThatLeaveTheDevicesMemoryFault) {
 }
 
 TEST_F(Dynamic, TheOlderCallsWork) {
-  Load(Kernel("parent", R"(
-  { .param .b64 a0; .param .b64 a1; .param .b64 r;
-    st.param.b64 [a0], 8; st.param.b64 [a1], 16;
-    call (r), cudaGetParameterBuffer, (a0, a1); ld.param.b64 %t, [r]; }
-  st.u64 [%t], %p; mov.u32 %x, 6; st.u32 [%t+8], %x;
+  // A buffer of that many bytes in %t.
+  const auto buffer = [](const std::string& bytes) {
+    return CallOf("cudaGetParameterBuffer", {{"b64", "8"}, {"b64", bytes}}, true);
+  };
+  const std::string launch = R"(
   { .param .b64 a0; .param .b64 a1; .param .align 4 .b8 a2[12]; .param .align 4 .b8 a3[12]; .param .b32 a4;
     .param .b64 a5; .param .b32 r;
     mov.u64 %u, step; st.param.b64 [a0], %u; st.param.b64 [a1], %t;
@@ -363,18 +363,9 @@ TEST_F(Dynamic, TheOlderCallsWork) {
     st.param.b32 [a3], 1; st.param.b32 [a3+4], 1; st.param.b32 [a3+8], 1;
     st.param.b32 [a4], 0; st.param.b64 [a5], 0;
     call (r), cudaLaunchDevice, (a0, a1, a2, a3, a4, a5); ld.param.b32 %error, [r]; }
-)" + Store(0) + R"(
-  { .param .b64 a0; .param .b64 a1; .param .b64 r;
-    st.param.b64 [a0], 8; st.param.b64 [a1], 4;
-    call (r), cudaGetParameterBuffer, (a0, a1); ld.param.b64 %t, [r]; }
-  { .param .b64 a0; .param .b64 a1; .param .align 4 .b8 a2[12]; .param .align 4 .b8 a3[12]; .param .b32 a4;
-    .param .b64 a5; .param .b32 r;
-    mov.u64 %u, step; st.param.b64 [a0], %u; st.param.b64 [a1], %t;
-    st.param.b32 [a2], 1; st.param.b32 [a2+4], 1; st.param.b32 [a2+8], 1;
-    st.param.b32 [a3], 1; st.param.b32 [a3+4], 1; st.param.b32 [a3+8], 1;
-    st.param.b32 [a4], 0; st.param.b64 [a5], 0;
-    call (r), cudaLaunchDevice, (a0, a1, a2, a3, a4, a5); ld.param.b32 %error, [r]; }
-)" + Store(1)));
+)";
+  Load(Kernel("parent", buffer("16") + "st.u64 [%t], %p; mov.u32 %x, 6; st.u32 [%t+8], %x;\n" + launch + Store(0) +
+                            buffer("4") + launch + Store(1)));
   ASSERT_CUDA(CUDA_SUCCESS, Run("parent"));
   EXPECT_EQ(Read(q_), 0U);
   EXPECT_EQ(Read(q_ + 4), 1U) << "cudaErrorInvalidValue: the buffer is shorter than the parameters";
