@@ -68,9 +68,8 @@ void Illegal(Warp& w, const Insn& i, uint32_t mask) {
 
 // Sizes come from the program's text: they are added up in 64 bits, and compared with these before anything is laid
 // out.
-constexpr uint64_t kMaxFrame = uint64_t{64} << 20;   // Of one activation: registers and parameters of 32 lanes.
-constexpr uint64_t kMaxLocal = uint64_t{64} << 20;   // Of one thread.
-constexpr uint64_t kMaxShared = uint64_t{64} << 20;  // Of one block.
+constexpr uint64_t kMaxFrame = uint64_t{64} << 20;  // Of one activation: registers and parameters of 32 lanes.
+constexpr uint64_t kMaxLocal = uint64_t{64} << 20;  // Of one thread.
 
 uint64_t RoundUp(uint64_t value, uint64_t to) { return (value + to - 1) / to * to; }
 
@@ -111,7 +110,6 @@ std::string FunctionDecoder::Prepare() {
   }
   uint64_t parameter_offset = 0;
   uint64_t local = 0;
-  uint64_t shared = function_.entry ? 0 : image_->shared_bytes;  // Device functions' variables are the program's.
   for (size_t i = 0; i < function_.variables.size(); ++i) {
     const ptx::Variable& variable = function_.variables[i];
     const uint64_t size = variable.size;
@@ -137,17 +135,14 @@ std::string FunctionDecoder::Prepare() {
         place(&local, variable.alignment);
         break;
       case Space::kShared:
-        if (size > kMaxShared) return too_large("shared memory");
-        place(&shared, variable.alignment);
+        if (!variable.unsized) variable_place_[i] = code_->shared_places[i];
         break;
       default:
         break;
     }
     if (bytes > kMaxFrame || parameter_offset > kMaxFrame) return too_large("parameters");
     if (local > kMaxLocal) return too_large("local memory");
-    if (shared > kMaxShared) return too_large("shared memory");
   }
-  (function_.entry ? code_->static_shared : image_->shared_bytes) = static_cast<uint32_t>(shared);
   code_->local_bytes = static_cast<uint32_t>(RoundUp(local, 16));
   const auto formal = [&](uint32_t place) {
     Formal made;
@@ -318,7 +313,7 @@ bool FunctionDecoder::AddressOf(const ptx::Operand& o, uint32_t width, Slot* slo
     const uint64_t place = variable_place_[o.index] + o.value;
     if (variable.space == Space::kShared) {
       if (variable.unsized) return Fail("dynamic shared memory declared in a function");
-      *slot = ConstantSlot((function_.entry ? image_->shared_bytes : 0) + place, width);
+      *slot = ConstantSlot(place, width);
       return true;
     }
     // Local memory and parameters move with the activation: computed.

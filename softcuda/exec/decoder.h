@@ -50,7 +50,7 @@ class SymbolScope {
   enum class Kind : uint8_t { kUnknown, kVariable, kShared, kFunction, kSystemCall };
   struct Found {
     Kind kind = Kind::kUnknown;
-    uint32_t index = 0;                ///< kVariable: Program symbol; kFunction: Image code.
+    uint32_t index = 0;                ///< kVariable: Program symbol; kFunction: Image code; kShared: in SharedLayout.
     const SystemCall* call = nullptr;  ///< kSystemCall
     uint64_t offset = 0;               ///< kShared: in the block's shared memory.
     bool dynamic = false;              ///< kShared: extern [], right after everything static.

@@ -132,7 +132,8 @@ struct Code {
   std::deque<Extra> extras;
   std::vector<const Code*> callees;
   bool calls_indirect = false;
-  uint32_t static_shared = 0;
+  uint32_t static_shared = 0;           ///< Of a kernel: bytes that its blocks have, whatever the launch says.
+  std::vector<uint32_t> shared_places;  ///< Of its own variables, by their index; empty: it has none in .shared.
 };
 
 /// An address that Bind fills in: into a constant's lanes.
@@ -159,7 +160,6 @@ class Image {
   std::deque<Code> codes;  ///< Stable addresses.
   uint32_t sites = 0;
   std::vector<int> kernel_codes;    ///< KernelInfo index -> codes index
-  uint32_t shared_bytes = 0;        ///< Module-scope .shared variables, at the start of every block's shared memory.
   uint32_t dynamic_alignment = 16;  ///< Of dynamic shared memory.
   struct PendingInitial {
     uint32_t symbol = 0;

@@ -10,6 +10,7 @@
 #include "softcuda/exec/decoder.h"
 #include "softcuda/exec/device_runtime.h"
 #include "softcuda/exec/program.h"
+#include "softcuda/exec/shared_layout.h"
 
 namespace hawser::exec {
 namespace {
@@ -20,8 +21,6 @@ using ptx::Space;
 using ptx::Variable;
 using ModulePointer = std::shared_ptr<const Module>;
 
-constexpr uint64_t kMaxShared = uint64_t{64} << 20;  // Bytes of a block; far above what any launch may have.
-
 std::string Quoted(std::string_view name) { return "'" + std::string(name.substr(0, 120)) + "'"; }
 
 }  // namespace
@@ -29,13 +28,16 @@ std::string Quoted(std::string_view name) { return "'" + std::string(name.substr
 class Linker : public SymbolScope {
  public:
   Linker(std::span<const ModulePointer> modules, const LinkOptions& options)
-      : modules_(modules.begin(), modules.end()), options_(options), program_(new Program()) {
+      : modules_(modules.begin(), modules.end()),
+        alone_(modules.size() == 1),
+        options_(options),
+        program_(new Program()) {
     for (auto& runtime : DeviceRuntimeFor(modules)) modules_.push_back(std::move(runtime));
   }
 
   wire::Result<std::shared_ptr<Program>> Run() {
-    if (!CheckTargets() || !PlaceVariables() || !PlaceFunctions() || !PlaceAliases() || !Decode() ||
-        !DescribeKernels()) {
+    if (!CheckTargets() || !PlaceVariables() || !PlaceFunctions() || !PlaceAliases() || !AdoptVariables() ||
+        !PlaceShared() || !Decode() || !DescribeKernels()) {
       return wire::Status(wire::Code::kInvalid, error_);
     }
     Image& image = *program_->image_;
@@ -118,14 +120,7 @@ class Linker : public SymbolScope {
         image.dynamic_alignment = std::max(image.dynamic_alignment, std::min(variable.alignment, 1024u));
         return found;
       }
-      const uint64_t begin =
-          (uint64_t{image.shared_bytes} + variable.alignment - 1) / variable.alignment * variable.alignment;
-      found.offset = begin;
-      if (variable.size > kMaxShared || begin + variable.size > kMaxShared) {
-        Fail("the .shared variables of the program, " + Quoted(variable.name) + " among them, need more than 64 MiB");
-        return found;
-      }
-      image.shared_bytes = static_cast<uint32_t>(begin + variable.size);
+      found.index = shared_.Add(variable);
       return found;
     }
     found.kind = Kind::kVariable;
@@ -220,6 +215,44 @@ class Linker : public SymbolScope {
     return true;
   }
 
+  /// A program of one module has nobody else to define what it declares with .extern and a size: it does so itself, as
+  /// far as it names it (ptxas 13.0: "ignoring extern qualifier").
+  bool AdoptVariables() {
+    if (!alone_) return true;
+    const ModulePointer& module = modules_.front();
+    std::set<std::string_view> named;
+    for (const ptx::Function& function : module->functions) {
+      for (const ptx::Operand& operand : function.operands) {
+        if (operand.kind == ptx::OperandKind::kSymbol && operand.index < module->names.size()) {
+          named.insert(module->names[operand.index]);
+        }
+      }
+    }
+    for (const Variable& variable : module->variables) {
+      for (const ptx::InitialAddress& address : variable.addresses) named.insert(module->names[address.name]);
+    }
+    for (const Variable& variable : module->variables) {
+      if (variable.linkage != Linkage::kExtern || variable.unsized || !named.contains(variable.name)) continue;
+      bool take = false;
+      if (!Claim(variable.name, Linkage::kVisible, variable.size, &take)) return false;
+      if (take) globals_[variable.name].found = PlaceVariable(module, variable);
+    }
+    return error_.empty();
+  }
+
+  bool PlaceShared() {
+    const std::string error = shared_.Place(&program_->image_->codes, *this);
+    if (!error.empty()) return Fail(error);
+    const auto place = [this](Found* found) {
+      if (found->kind == Kind::kShared && !found->dynamic) found->offset = shared_.OffsetOf(found->index);
+    };
+    for (auto& [module, names] : locals_) {
+      for (auto& [name, found] : names) place(&found);
+    }
+    for (auto& [name, global] : globals_) place(&global.found);
+    return true;
+  }
+
   bool Decode() {
     Image& image = *program_->image_;
     std::vector<std::unique_ptr<FunctionDecoder>> decoders;
@@ -310,7 +343,7 @@ class Linker : public SymbolScope {
       info.blocks_are_clusters = function.blocks_are_clusters;
       info.max_cluster = function.max_cluster;
       info.min_blocks = function.min_blocks;
-      info.static_shared_bytes = image.shared_bytes + code.static_shared;
+      info.static_shared_bytes = code.static_shared;
       bool indirect = false;
       std::set<const Code*> path;
       std::unordered_map<const Code*, uint32_t> known;
@@ -326,10 +359,12 @@ class Linker : public SymbolScope {
   }
 
   std::vector<ModulePointer> modules_;
-  LinkOptions options_;
+  const bool alone_;
+  const LinkOptions options_;
   std::shared_ptr<Program> program_;
   std::unordered_map<const Module*, std::unordered_map<std::string, Found>> locals_;
   std::unordered_map<std::string, Global> globals_;
+  SharedLayout shared_;
   std::string error_;
 
   friend class Program;

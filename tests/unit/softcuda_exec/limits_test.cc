@@ -39,14 +39,18 @@ TEST(Limits, LocalAndSharedMemoryOfAbsurdSizes) {
   std::string local;
   std::string shared;
   std::string module;
+  std::string named;
   for (int i = 0; i < 300; ++i) {
     local += ".local .b8 l" + std::to_string(i) + "[16777216]; ";
     shared += ".shared .b8 s" + std::to_string(i) + "[16777216]; ";
     module += ".shared .b8 m" + std::to_string(i) + "[16777216];\n";
+    named += "mov.u32 %r0, m" + std::to_string(i) + "; ";
   }
   EXPECT_THAT(Loaded(local + "mov.b32 %r0, 0;"), HasSubstr("64 MiB of local memory"));
-  EXPECT_THAT(Loaded(shared + "mov.b32 %r0, 0;"), HasSubstr("64 MiB of shared memory"));
-  EXPECT_THAT(Loaded("mov.b32 %r0, 0;", module), HasSubstr("64 MiB"));
+  EXPECT_THAT(Loaded(shared + "mov.b32 %r0, 0;"), HasSubstr("need more than 64 MiB"));
+  EXPECT_THAT(Loaded(named, module), HasSubstr("need more than 64 MiB"));
+  EXPECT_EQ(Loaded("mov.b32 %r0, 0;", module), "");  // No kernel has any of it.
+  EXPECT_THAT(Loaded("mov.u32 %r0, m;", ".shared .b8 m[1099511627776];\n"), HasSubstr("need more than 64 MiB"));
   EXPECT_THAT(Loaded(".local .b8 l[1099511627776]; mov.b32 %r0, 0;"), HasSubstr("64 MiB of local memory"));
 }
 
