@@ -61,10 +61,11 @@ numba_packages=(
   pytest==9.2.0 iniconfig==2.3.1 pluggy==1.7.0 pygments==2.21.0 psutil==7.2.2 filecheck==1.0.6
   cuda-pathfinder==1.9.0 nvidia-nvvm==13.5.37 nvidia-cuda-nvrtc==13.5.37 nvidia-cuda-runtime==13.5.37 nvidia-cuda-cccl==13.3.5.0.6
 )
-# CuPy, Dr.Jit and tinygrad (tests/foreign/python_suite.py), OpenCV (opencv_check.py); what they need besides is numba-cuda's.
+# CuPy, Dr.Jit, tinygrad and Taichi (tests/foreign/python_suite.py), OpenCV (opencv_check.py); what they need besides is numba-cuda's.
 cupy_packages=(cupy-cuda13x==14.2.0)
 drjit_packages=(drjit==1.5.0)
 tinygrad_packages=(tinygrad==0.14.0)
+taichi_packages=(taichi==1.7.4 colorama==0.4.6 dill==0.4.1 rich==15.0.0 markdown-it-py==4.3.0 mdurl==0.1.2)
 opencv_packages=(opencv-python-headless==5.0.0.93)
 
 ensure_python_packages() { # NAME PACKAGE...
@@ -90,5 +91,6 @@ ensure_foreign_python() {
   ensure_python_packages cupy "${cupy_packages[@]}"
   ensure_python_packages drjit "${drjit_packages[@]}"
   ensure_python_packages tinygrad "${tinygrad_packages[@]}"
+  ensure_python_packages taichi "${taichi_packages[@]}"
   ensure_python_packages opencv "${opencv_packages[@]}"
 }
