@@ -74,7 +74,7 @@ class GrantGate final : public LaunchGate {
   FutexBell alarm_;
   scheduler::Gate gate_;
   std::mutex submit_;
-  scheduler::OpenHold hold_;
+  alignas(64) scheduler::OpenHold hold_;  ///< What each launch alone looks at lies together.
   std::atomic<bool> cancelled_{false};
   mutable std::atomic<uint64_t> slice_unit_ns_{0};
   std::mutex drain_mutex_;  ///< Held while the backend is drained; before all locks of the backend.

@@ -16,10 +16,14 @@
 // first.
 //
 // Marks that were not passed yet also say, when somebody else comes, that the device goes on (LaunchGate::Charge).
+//
+// Most launches are like the one before. As many of those as can be before anything is to be looked at are agreed upon
+// at once, and then each is a count and three comparisons, all of one line of the cache; they are added up later.
 #ifndef HAWSER_SERVER_WORKER_OPEN_FLIGHT_H_
 #define HAWSER_SERVER_WORKER_OPEN_FLIGHT_H_
 
 #include <algorithm>
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <deque>
@@ -35,9 +39,17 @@ class OpenSpeed {
   bool known() const { return ns_per_item_ > 0; }
   double ns_per_item() const { return ns_per_item_; }
   void Set(double ns_per_item) { ns_per_item_ = ns_per_item; }
+  /// No other one's, ever; not 0. Of a copy: the same.
+  uint64_t id() const { return id_; }
 
  private:
+  static uint64_t NextId() {
+    static std::atomic<uint64_t> ids{0};
+    return ids.fetch_add(1, std::memory_order_relaxed) + 1;
+  }
+
   double ns_per_item_ = 0;
+  uint64_t id_ = NextId();
 };
 
 /// What one queue (or stream) has been given. `Mark`: a handle of an event; copyable. One thread.
@@ -60,20 +72,19 @@ class OpenFlight {
   /// has no mark and was found to take longer than it was thought to gets one with the next launch, which can be waited
   /// for.
   bool full() const {
-    return (flying_ns_ >= cap_ns_ || unproven() >= window_) && unproven() >= 2 && !segments_.empty();
+    if (given_ < agreed_) [[likely]]
+      return false;
+    return (flying_ns() >= cap_ns_ || unproven() >= window_) && unproven() >= 2 && !segments_.empty();
   }
 
   /// The launch path: `items` of this kernel were launched. True: Look(), and Over() with what is known; if Due() then,
   /// put a mark behind it, now.
   bool Add(const OpenSpeed& kernel, uint64_t items) {
-    // Of what is not known two are under way at a time.
-    const double ns = kernel.known() ? kernel.ns_per_item() * static_cast<double>(items) : cap_ns_ / 2;
-    flying_ns_ += ns;
-    ++given_;
-    last_.estimate_ns += ns;
-    last_.kernel_ns = ns;
-    ++last_.launches;
-    return last_.estimate_ns >= mark_at_ns_ || given_ >= check_at_;
+    if (given_ < agreed_ && kernel.id() == agreed_kernel_ && items == agreed_items_) [[likely]] {
+      ++given_;
+      return false;
+    }
+    return AddSlowly(kernel, items);
   }
   /// How many launches it was told, ever. The reference stays good.
   const uint64_t& given() const { return given_; }
@@ -81,6 +92,7 @@ class OpenFlight {
   void Over(uint64_t launches) { over_ = std::clamp(launches, over_, given_); }
   /// When Add() gave true: whether a mark is needed. If not, it is asked for later.
   bool Due() {
+    Count();
     Fit();
     Prove();
     const uint64_t bare = std::min<uint64_t>(last_.launches, unproven());
@@ -93,6 +105,7 @@ class OpenFlight {
 
   /// The mark that is Due(), for the launch that Add() was told. Look() before. `cap_ns`: the bound.
   void Put(Mark mark, std::shared_ptr<OpenSpeed> kernel, uint64_t items, uint64_t cap_ns) {
+    Count();
     cap_ns_ = static_cast<double>(cap_ns);
     last_.mark = std::move(mark);
     last_.was_known = kernel->known();
@@ -109,23 +122,33 @@ class OpenFlight {
 
   /// So much was launched without Add(), up to this mark. Nothing is learnt from it.
   void Assume(Mark mark, double ns) {
+    Count();
     Segment segment;
     segment.mark = std::move(mark);
     segment.launches = 1;
     segment.estimate_ns = ns;
-    segment.upto = ++given_;
+    segment.upto = counted_ = ++given_;
     segments_.push_back(std::move(segment));
     flying_ns_ += ns;
   }
   double cap_ns() const { return cap_ns_; }
   /// How long the device will take for what is under way, by what is known.
-  double flying_ns() const { return flying_ns_; }
+  double flying_ns() const { return flying_ns_ + static_cast<double>(given_ - counted_) * agreed_ns_; }
+  /// When Add() gave true: whether Due() could do with more Over() than there was.
+  bool NeedsProof() const {
+    const uint64_t launches = last_.launches + (given_ - counted_);
+    return unproven() > 1 && (std::min(launches, unproven()) >= stride() || over_ < noted_given_);
+  }
 
   /// Takes away what is over. `passed(mark)`: whether it was passed. `between(one, other)`: nanoseconds on the device
-  /// between two marks that were; 0: not known.
+  /// between two marks that were; 0: not known. `quickly`: marks that Over() did not come to are not asked for, while
+  /// it comes to others.
   template <typename IsPassed, typename Between>
-  void Look(IsPassed&& passed, Between&& between) {
-    while (!segments_.empty() && passed(segments_.front().mark)) {
+  void Look(IsPassed&& passed, Between&& between, bool quickly = false) {
+    Count();
+    const bool heard = quickly && over_ > looked_over_;
+    looked_over_ = over_;
+    while (!segments_.empty() && (!heard || over_ >= segments_.front().upto) && passed(segments_.front().mark)) {
       Segment over = std::move(segments_.front());
       segments_.pop_front();
       Over(over.upto);
@@ -140,11 +163,11 @@ class OpenFlight {
   /// The mark at which the next launch may go on; there is one while full().
   const Mark& ResumeAt() const {
     // What is not believed is no reason to wait longer than until something is proven.
-    if (flying_ns_ < cap_ns_) return segments_[0].mark;
+    if (flying_ns() < cap_ns_) return segments_[0].mark;
     // Something stays behind it, if there is something.
     size_t at = 0, end = segments_.size();
-    if (last_.launches == 0 && end > 1) --end;
-    double left = flying_ns_ - segments_[0].estimate_ns;
+    if (last_.launches + (given_ - counted_) == 0 && end > 1) --end;
+    double left = flying_ns() - segments_[0].estimate_ns;
     while (at + 1 < end && left > cap_ns_ / 2) left -= segments_[++at].estimate_ns;
     return segments_[at].mark;
   }
@@ -152,6 +175,7 @@ class OpenFlight {
 
   /// Begins anew; gives the marks that were not seen passed, in order.
   std::vector<Mark> Take() {
+    Count();
     std::vector<Mark> marks;
     for (Segment& segment : segments_) marks.push_back(std::move(segment.mark));
     segments_.clear();
@@ -183,6 +207,47 @@ class OpenFlight {
   /// Launches until the window is made as small as what was used of it; and the most that it grows to.
   static constexpr uint64_t kHabit = 512;
   static constexpr uint32_t kMostWindow = 1U << 20;
+
+  bool AddSlowly(const OpenSpeed& kernel, uint64_t items) {
+    Count();
+    // Of what is not known two are under way at a time.
+    const double ns = kernel.known() ? kernel.ns_per_item() * static_cast<double>(items) : cap_ns_ / 2;
+    flying_ns_ += ns;
+    counted_ = ++given_;
+    last_.estimate_ns += ns;
+    last_.kernel_ns = ns;
+    ++last_.launches;
+    if (last_.estimate_ns >= mark_at_ns_ || given_ >= check_at_) return true;
+    if (kernel.known()) Agree(kernel.id(), items, ns);
+    return false;
+  }
+  /// Of so many launches like this one none has to be looked at, nor is this full() before one of them.
+  void Agree(uint64_t kernel, uint64_t items, double ns) {
+    double ns_left = mark_at_ns_ - last_.estimate_ns;
+    uint64_t launches_left = check_at_ - given_;
+    if (!segments_.empty()) {
+      ns_left = std::min(ns_left, cap_ns_ - flying_ns_);
+      launches_left = std::min(launches_left, window_ - std::min<uint64_t>(window_, unproven()));
+    }
+    // One less, for what rounding adds up to.
+    const auto of_that_length = static_cast<uint64_t>(std::clamp(ns_left / std::max(ns, 1e-3), 0.0, 1e6));
+    const uint64_t most = std::min(of_that_length, launches_left);
+    agreed_ = given_ + (most == 0 ? 0 : most - 1);
+    agreed_kernel_ = kernel;
+    agreed_items_ = items;
+    agreed_ns_ = ns;
+  }
+  /// Adds up what was launched by agreement, and ends that.
+  void Count() {
+    const uint64_t launches = std::exchange(counted_, given_);
+    agreed_ = 0;
+    if (launches == given_) return;
+    const double ns = static_cast<double>(given_ - launches) * agreed_ns_;
+    flying_ns_ += ns;
+    last_.estimate_ns += ns;
+    last_.kernel_ns = agreed_ns_;
+    last_.launches += static_cast<uint32_t>(given_ - launches);
+  }
 
   uint64_t unproven() const { return given_ - over_; }
   uint32_t stride() const { return std::min(kMostUnmarked, window_ / kWindowMarks); }
@@ -251,9 +316,16 @@ class OpenFlight {
     MoveMark();
   }
 
+  uint64_t given_ = 0;          ///< Launches that it was told.
+  uint64_t agreed_ = 0;         ///< Up to this number, exclusive, they are agreed upon:
+  uint64_t agreed_kernel_ = 0;  ///< this kernel's,
+  uint64_t agreed_items_ = 0;   ///< with so many work-items,
+  double agreed_ns_ = 0;        ///< of this length.
+  uint64_t counted_ = 0;        ///< Up to this number they are in what follows.
+  uint64_t over_ = 0;           ///< So many are known to be over.
   double cap_ns_ = kDefaultCapNs;
-  double flying_ns_ = 0;           ///< Not seen end.
-  uint64_t given_ = 0, over_ = 0;  ///< Launches: told, and known to be over.
+  double flying_ns_ = 0;      ///< Not seen end.
+  uint64_t looked_over_ = 0;  ///< over_ at the last Look().
   uint64_t check_at_ = kFirstWindow / kWindowMarks;
   double mark_at_ns_ = kDefaultCapNs / double{kMarks};  ///< Of the estimate of last_.
   uint32_t stretch_ = kMostUnmarked;                    ///< Launches of last_ after which it gets a mark in any case.

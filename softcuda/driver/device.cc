@@ -22,6 +22,7 @@ Device::Device(int ordinal, const Settings& settings) : ordinal_(ordinal), setti
   properties_.max_shared_bytes =
       static_cast<uint32_t>(Attribute(CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN));
   properties_.resident_blocks = kMultiprocessors * kBlocksPerMultiprocessor;
+  properties_.local_atomics = capability() >= 70;
 }
 
 std::string Device::name() const { return "Hawser software device"; }

@@ -111,7 +111,8 @@ B AtomicValue(const Insn& i, char* place, B b, B c, bool flush) {
 
 char* PlaceOf(Warp& w, const Insn& i, uint32_t lane, uint32_t size) {
   const uint64_t address = w.ReadAddress(i.a, i.wa, lane, i.imm);
-  if (i.space == Space::kNone && address - Windows::Local() < Windows::kSize) {
+  if (i.space == Space::kNone && address - Windows::Local() < Windows::kSize &&
+      !w.launch().config->device.local_atomics) {
     w.Raise(i, Fault::Kind::kInvalidAddressSpace, lane, address, size, true, "an atomic operation on local memory");
     return nullptr;
   }

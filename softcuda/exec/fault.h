@@ -17,7 +17,7 @@ struct Fault {
     kNone,
     kIllegalAddress,       ///< CUDA_ERROR_ILLEGAL_ADDRESS
     kMisaligned,           ///< CUDA_ERROR_MISALIGNED_ADDRESS
-    kInvalidAddressSpace,  ///< CUDA_ERROR_INVALID_ADDRESS_SPACE: an atomic on local memory and the like
+    kInvalidAddressSpace,  ///< CUDA_ERROR_INVALID_ADDRESS_SPACE: an atomic on local memory, on old devices
     kIllegalInstruction,  ///< CUDA_ERROR_ILLEGAL_INSTRUCTION: an instruction this device does not know; `message` names
                           ///< it
     kInvalidPc,           ///< CUDA_ERROR_INVALID_PC: call through a pointer that is no function

@@ -48,6 +48,9 @@ struct DeviceProperties {
   uint32_t max_threads_per_block = 1024;
   uint32_t stack_bytes = 64 * 1024;  ///< Local memory per thread beyond what the kernel itself declares.
   uint32_t resident_blocks = 512;    ///< Blocks alive at once; a cooperative launch of more is refused.
+  /// Atomic operations by generic addresses may be on local memory. PTX promises it of none; devices before compute
+  /// capability 7.0 refuse it (Taichi's tests do without there), later ones do it.
+  bool local_atomics = true;
 };
 
 struct LaunchConfig {

@@ -20,15 +20,20 @@ namespace hawser::server::ocl {
 struct ReadyGroup;
 
 /// Shared by the object table and by every completion that is still to come.
-struct Queue {
-  Handle<cl_context> context;
-  NativeQueue native;
-  bool in_order = true;
-  bool profiling = false;
-  uint32_t version = 0;  ///< The device's, 10 * major + minor.
+struct alignas(64) Queue {
+  // What every launch of a tenant who is alone looks at, together.
   /// Of its device; null where nothing is split or gated. Set by Splitter::AddQueue(), as is the next one.
   LaunchGate* gate = nullptr;
   bool bounded = false;  ///< The gate bounds what is under way unasked.
+  bool in_order = true;
+  bool open_closed = false;  ///< Nothing runs unasked behind `open_end`. Written by the executor, under open_mutex.
+  bool held = false;         ///< The executor's: a lane has, or had, launches of it to let go.
+  OpenFlight<Handle<cl_event>> open;  ///< The executor's; in order: how far the queue is ahead of the device.
+
+  Handle<cl_context> context;
+  NativeQueue native;
+  bool profiling = false;
+  uint32_t version = 0;  ///< The device's, 10 * major + minor.
 
   // The executor's.
   uint64_t number = 0;      ///< Of the newest command, counted from 1.
@@ -49,13 +54,10 @@ struct Queue {
   // Launches that nobody counts, because the tenant is alone: every few, so that a drain sees them end. See splitter.h.
   std::mutex open_mutex;  ///< A leaf, beside the driver's.
   std::deque<Handle<cl_event>> open_launches;
-  bool open_closed = false;   ///< Nothing runs unasked behind `open_end`. Written by the executor.
   Handle<cl_event> open_end;  ///< Waits for the device only; null: so little was enqueued.
   // The executor's.
-  uint32_t open_count = 0;            ///< Out of order.
-  OpenFlight<Handle<cl_event>> open;  ///< In order: how far the queue is ahead of the device.
-  bool held = false;                  ///< A lane has, or had, launches of it to let go.
-  uint32_t tiny_marks = 0;            ///< Marks in a row behind launches so short that measuring them is felt.
+  uint32_t open_count = 0;  ///< Out of order.
+  uint32_t tiny_marks = 0;  ///< Marks in a row behind launches so short that measuring them is felt.
 
   // Any thread's.
   std::atomic<uint32_t> in_lane{0};     ///< Launches that a lane will be given, or has and did not let go yet.

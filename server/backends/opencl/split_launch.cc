@@ -86,7 +86,7 @@ bool Splitter::HoldSlowly(Queue& queue) {
     if (!idle) queue.open.Assume(Handle<cl_event>::Share(queue.last.get()), queue.open.cap_ns() / 2);
     return false;
   }
-  LookOpen(queue);
+  LookOpen(queue, false);
   if (!queue.open.full() || !queue.open.has_marks()) return false;
   // Behind what waits for others the guest is not ahead of the device; and it asks in any case.
   Settle(queue);
@@ -116,18 +116,22 @@ void Splitter::LearnOpen(Queue& queue, KernelSplit& kernel) {
   }
 }
 
-void Splitter::LookOpen(Queue& queue) {
-  queue.open.Look([](const Handle<cl_event>& mark) { return IsComplete(mark); }, &BetweenEnds);
+void Splitter::LookOpen(Queue& queue, bool quickly) {
   // Each launch is a command, and one may just be on its way.
   const uint64_t not_over = queue.number + 1 - queue.done.load(std::memory_order_relaxed);
   if (queue.open.given() > not_over) queue.open.Over(queue.open.given() - not_over);
+  queue.open.Look([](const Handle<cl_event>& mark) { return IsComplete(mark); }, &BetweenEnds, quickly);
   // The newest launch may be behind it.
-  if (queue.open.given() > 0 && IsComplete(queue.last)) queue.open.Over(queue.open.given() - 1);
+  if ((!quickly || queue.open.NeedsProof()) && queue.open.given() > 0 && IsComplete(queue.last)) {
+    queue.open.Over(queue.open.given() - 1);
+  }
 }
 
 void Splitter::PutMark(Queue& queue, KernelSplit& kernel, cl_event event, uint64_t items) {
-  LookOpen(queue);
+  LookOpen(queue, true);
   if (!queue.open.Due()) return;
+  // Whether the device has idled since the mark before is of interest now.
+  LookOpen(queue, false);
   const bool plain = queue.native.is_plain();
   Handle<cl_event> mark = plain ? queue.native.MeasuredEnd(event) : Handle<cl_event>();
   if (!mark) mark = Handle<cl_event>::Share(event);

@@ -333,8 +333,8 @@ class Splitter {
   /// Of a launch that was held: by now more may be known.
   uint64_t EstimateHeld(const SplitJob& job);
   void LearnOpen(Queue& queue, KernelSplit& kernel);
-  /// Takes note of what is over.
-  static void LookOpen(Queue& queue);
+  /// Takes note of what is over. `quickly`: the driver is asked only for what was not heard.
+  static void LookOpen(Queue& queue, bool quickly);
   void PutMark(Queue& queue, KernelSplit& kernel, cl_event event, uint64_t items);
   /// Whether what comes behind `newest`, a launch of so many items, is measured.
   void ChooseNative(Queue& queue, const OpenSpeed& speed, cl_event newest, uint64_t items);

@@ -3,6 +3,7 @@
 
 #include <deque>
 #include <memory>
+#include <new>
 #include <vector>
 
 #include "server/worker/open_flight.h"
@@ -340,6 +341,85 @@ TEST(OpenFlight, TakeBeginsAnew) {
   EXPECT_EQ(flight.Take(), (std::vector<int>{1, 2}));
   EXPECT_FALSE(flight.full());
   EXPECT_FALSE(flight.has_marks());
+}
+
+// Launches like the one before are agreed upon beforehand and added up later: nobody sees a difference.
+TEST(OpenFlight, LaunchesAlikeAreCountedAsOthers) {
+  OpenFlight<uint64_t> flight;
+  const auto one = std::make_shared<OpenSpeed>(), other = std::make_shared<OpenSpeed>();
+  one->Set(2);
+  other->Set(3);
+  double want = 0;
+  uint64_t looks = 0, seen = 0;
+  for (uint64_t i = 0; i < 100'000; ++i) {
+    // Now and then another kernel, or another size.
+    const bool is_other = i % 97 == 0;
+    const uint64_t items = i % 31 == 0 ? 5 : 10;
+    const auto& kernel = is_other ? other : one;
+    const bool look = flight.Add(*kernel, items);
+    want += kernel->ns_per_item() * static_cast<double>(items);
+    ASSERT_EQ(flight.given(), i + 1);
+    ASSERT_NEAR(flight.flying_ns(), want, 1e-3) << i;
+    if (!look) continue;
+    ++looks;
+    flight.Over(seen);
+    seen = flight.given() - 1;
+    if (!flight.Due()) continue;
+    flight.Put(i, kernel, items, kCap);
+    flight.Look([](uint64_t) { return true; }, [](uint64_t, uint64_t) { return uint64_t{0}; });
+    ASSERT_EQ(flight.flying_ns(), 0);
+    want = 0;
+  }
+  EXPECT_GT(looks, 100u);
+}
+
+TEST(OpenFlight, AKernelInThePlaceOfAnotherIsAnother) {
+  OpenFlight<uint64_t> flight;
+  alignas(OpenSpeed) unsigned char place[sizeof(OpenSpeed)];
+  auto* speed = new (place) OpenSpeed();
+  speed->Set(1);
+  // The first eight have few launches between two looks.
+  for (int i = 0; i < 20; ++i) {
+    if (flight.Add(*speed, 1000)) {
+      flight.Over(flight.given());
+      (void)flight.Due();
+    }
+  }
+  const double before = flight.flying_ns();
+  speed->~OpenSpeed();
+  speed = new (place) OpenSpeed();
+  speed->Set(5000);
+  (void)flight.Add(*speed, 1000);
+  EXPECT_NEAR(flight.flying_ns() - before, 5e6, 1);
+  speed->~OpenSpeed();
+}
+
+// Who hears of the ends of launches asks the driver for no mark that these did not come to.
+TEST(OpenFlight, MarksAreAskedForOnlyWhenTheyCanBePassed) {
+  OpenFlight<uint64_t> flight;
+  const auto kernel = std::make_shared<OpenSpeed>();
+  kernel->Set(1);
+  for (int i = 0; i < 50; ++i) (void)flight.Add(*kernel, 1);
+  flight.Put(1, kernel, 1, kCap);
+  int asked = 0;
+  const auto look = [&](bool quickly) {
+    flight.Look(
+        [&](uint64_t) {
+          ++asked;
+          return false;
+        },
+        [](uint64_t, uint64_t) { return uint64_t{0}; }, quickly);
+  };
+  flight.Over(20);
+  look(true);
+  EXPECT_EQ(asked, 0);
+  look(false);
+  EXPECT_EQ(asked, 1);
+  look(true);  // Nothing was heard since the last look: perhaps nobody tells.
+  EXPECT_EQ(asked, 2);
+  flight.Over(50);
+  look(true);
+  EXPECT_EQ(asked, 3);
 }
 
 }  // namespace

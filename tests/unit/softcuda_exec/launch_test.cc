@@ -364,8 +364,19 @@ TEST(Memory, FaultsSayWhere) {
   EXPECT_EQ(FaultOf("st.shared.u32 [64], 1;").kind, Fault::Kind::kIllegalAddress);
   EXPECT_EQ(FaultOf("st.global.u64 [%d0+4], %d0;", 1).kind, Fault::Kind::kMisaligned);
   EXPECT_EQ(FaultOf("mov.u64 %d1, 12345; call %d1, P;\nP: .callprototype _ ();").kind, Fault::Kind::kInvalidPc);
-  EXPECT_EQ(FaultOf(".local .u32 l; mov.u64 %d1, l; cvta.local.u64 %d1, %d1; atom.add.u32 %r0, [%d1], 1;").kind,
-            Fault::Kind::kInvalidAddressSpace);
+}
+
+TEST(Memory, AtomicOperationsOnLocalMemoryNeedANewDevice) {
+  const std::string body =
+      ".local .u32 l; mov.u64 %d1, l; cvta.local.u64 %d1, %d1; st.u32 [%d1], %r7; atom.add.u32 %r1, [%d1], 5; "
+      "ld.local.u32 %r0, [l]; mad.lo.u32 %r0, %r1, 1000, %r0;";
+  const auto result = RunBody(body, 40);
+  for (uint32_t i = 0; i < 40; ++i) EXPECT_EQ(result[i], i * 1000 + i + 5);
+  Device old(0);
+  old.config.device.local_atomics = false;
+  ASSERT_EQ(old.Load({Kernel(body)}), "");
+  const uint64_t out = old.Allocate(256);
+  EXPECT_EQ(old.Run("k", {1, 1, 1}, {4, 1, 1}, Arguments().Add(out)).fault.kind, Fault::Kind::kInvalidAddressSpace);
 }
 
 TEST(Memory, ReadOnlyAllocationsRefuseStores) {
