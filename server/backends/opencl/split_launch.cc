@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // A launch that is split, or that asks the gate before it runs: what the executor does. The rest is in splitter.h.
+#include <sched.h>
+
 #include <algorithm>
 
 #include "server/backends/opencl/command.h"
@@ -73,6 +75,16 @@ bool OpenClBackend::HoldArguments(const Kernel& kernel, SplitJob* job) {
     }
   }
   return kernel.SetLocalsOf(job->kernel.get()) == CL_SUCCESS;
+}
+
+bool Splitter::LaneIsEmpty(Queue& queue) {
+  const auto empty = [&] { return queue.in_lane.load(std::memory_order_acquire) == 0; };
+  if (empty()) return true;
+  if (++queue.tiny_held % kTinyHeld != 0 || queue.gate->UnitNs() != 0) return false;
+  // And what follows from the last one's, so that the next launch need not ask.
+  const auto end = Clock::now() + kLaneWait;
+  while ((!empty() || user_events_.AnyUnset()) && Clock::now() < end) ::sched_yield();
+  return empty();
 }
 
 bool Splitter::HoldSlowly(Queue& queue) {

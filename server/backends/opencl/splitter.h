@@ -208,10 +208,12 @@ class Splitter {
     if (!queue.bounded || (!queue.held && !queue.open.full())) [[likely]]
       return false;
     const OpenSpeed& speed = kernel.open->speed;
-    if (!speed.known()) LearnOpen(queue, kernel);
+    // A lane measures each launch that it lets go. What was learnt before, of one launch perhaps which the machine kept
+    // waiting, may be far too much; then a queue that is never empty would be held for ever.
+    if (!speed.known() || queue.held) LearnOpen(queue, kernel);
     if (!IsTiny(speed, items)) return HoldSlowly(queue);
     // Held no more, once it is, so that tiny launches are not measured for ever because somebody was there once.
-    if (queue.held && queue.in_lane.load(std::memory_order_acquire) == 0) (void)HoldSlowly(queue);
+    if (queue.held && LaneIsEmpty(queue)) (void)HoldSlowly(queue);
     return false;
   }
   void Hold(SplitJob* job);
@@ -321,10 +323,17 @@ class Splitter {
   static constexpr double kTinyNs = 50'000;
   /// Marks behind tiny launches before they are not measured any more.
   static constexpr uint32_t kTinyMarks = 4;
+  /// Tiny launches that are held between two waits for the lane, and how long each may be.
+  static constexpr uint32_t kTinyHeld = 128;
+  static constexpr std::chrono::milliseconds kLaneWait{2};
   static bool IsTiny(const OpenSpeed& speed, uint64_t items) {
     return speed.known() && speed.ns_per_item() * static_cast<double>(items) < kTinyNs;
   }
   bool HoldSlowly(Queue& queue);
+  /// Whether a lane has nothing of this queue, whose launches are tiny, to let go. A guest that always has some under
+  /// way may give it new ones as fast as it works; and while it has some, launches must ask. So now and then, while
+  /// nobody else is there, this waits for it, for a bounded time.
+  bool LaneIsEmpty(Queue& queue);
   static void ReopenOpen(Queue& queue);
   /// What the group waited for has ended so.
   void Release(ReadyGroup& group, int32_t status);

@@ -2,6 +2,9 @@
 // Launches while nobody else is there, bounded by how far ahead of the device they may be.
 #include <gtest/gtest.h>
 
+#include <atomic>
+#include <chrono>
+#include <thread>
 #include <vector>
 
 #include "tests/unit/opencl_slicing/split_fixture.h"
@@ -62,6 +65,35 @@ TEST_F(SplitLaunch, AloneAQueueThatIsNeverEmptyDoesNotAskForEver) {
   EXPECT_EQ(gate.asked().entered(), launched - 1);
   ASSERT_EQ(session->Write(other, a, BytesOf(std::vector<int>(1, 1))), CL_SUCCESS);  // Now all of it ends.
   EXPECT_EQ(session->ReadAs<int>(queue, b, kCount), std::vector<int>(kCount, launched));
+}
+
+// Launches that took long by accident: what the lane sees of the others is believed. And it is waited for, because
+// otherwise it would have some for ever: each time it lets one go, here, there is another one.
+TEST_F(SplitLaunch, AloneShortLaunchesAreNotHeldForEverBecauseTheFirstWereLong) {
+  BoundedGate gate;
+  auto session = NewSession(&gate, "gate");
+  const Id queue = session->Queue(), other = session->Queue();
+  const Id a = session->BufferOf(std::vector<int>(1, -1));
+  const Id spin = session->Kernel(program_, "spin");
+  session->SetBuffer(spin, 0, a);
+  for (int i = 0; i < 6; ++i) ASSERT_EQ(session->Launch(queue, spin, 1), CL_SUCCESS);
+  EXPECT_EQ(gate.begun(), 2);
+  std::this_thread::sleep_for(std::chrono::milliseconds(100));
+  ASSERT_EQ(session->Write(other, a, BytesOf(std::vector<int>(1, 1))), CL_SUCCESS);
+  std::atomic<bool> done{false};
+  std::thread lane([&] {
+    for (; !done; std::this_thread::sleep_for(std::chrono::microseconds(20))) gate.asked().Permit(1);
+  });
+  bool all_launched = true;
+  for (int left = 1; left <= 5000 && gate.begun() == 2; ++left) {
+    all_launched = all_launched && gate.asked().AwaitLeft(left) && session->Launch(queue, spin, 1) == CL_SUCCESS;
+  }
+  done = true;
+  lane.join();
+  EXPECT_TRUE(all_launched);
+  EXPECT_GT(gate.begun(), 2);
+  gate.asked().SetOpen(true);
+  EXPECT_EQ(session->Finish(queue), CL_SUCCESS);
 }
 
 TEST_F(SplitLaunch, WhatIsHeldIsWokenByTheDeviceAndByWhoeverComes) {
