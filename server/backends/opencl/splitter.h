@@ -324,7 +324,7 @@ class Splitter {
   /// Marks behind tiny launches before they are not measured any more.
   static constexpr uint32_t kTinyMarks = 4;
   /// Tiny launches that are held between two waits for the lane, and how long each may be.
-  static constexpr uint32_t kTinyHeld = 128;
+  static constexpr uint32_t kTinyHeld = 32;
   static constexpr std::chrono::milliseconds kLaneWait{2};
   static bool IsTiny(const OpenSpeed& speed, uint64_t items) {
     return speed.known() && speed.ns_per_item() * static_cast<double>(items) < kTinyNs;
