@@ -25,8 +25,6 @@ build() {
   (
     flock 9
     cd "$HAWSER_ROOT" || exit 1
-    # What ccache keeps serves every checkout, wherever it lies.
-    export CCACHE_BASEDIR=$HAWSER_ROOT CCACHE_NOHASHDIR=1
     # Ninja configures again by itself when a CMake file changed; the presets are not among those it knows.
     if [[ ! -f $dir/build.ninja || CMakePresets.json -nt $dir/build.ninja ]]; then
       say "Configuring $dir"

@@ -17,6 +17,7 @@ import re
 import shutil
 import subprocess
 import sys
+import tempfile
 
 from sources import ROOT, SKIPPED
 
@@ -31,9 +32,17 @@ def find_tool():
     return None
 
 
+def commands(build):
+    """The compile commands, without the compiler's precompiled headers: clang's would be others."""
+    entries = json.loads((build / "compile_commands.json").read_text())
+    for entry in entries:
+        entry["command"] = re.sub(r" -Winvalid-pch -include \S+/cmake_pch\.hxx", "", entry["command"])
+    return entries
+
+
 def units(build):
     """(source, compile command) of each hand-written source of the product."""
-    for entry in json.loads((build / "compile_commands.json").read_text()):
+    for entry in commands(build):
         path = pathlib.Path(entry["file"])
         try:
             relative = path.relative_to(ROOT)
@@ -79,7 +88,7 @@ def key_of(entry, deps, build, hashes, common):
     digest.update(plain(entry.get("command", "")))
     # System headers change only with their package, and with it the compiler's version in `common`.
     for name in sorted({entry["file"], *(str((build / f).resolve()) for f in files)}):
-        if not name.startswith("/usr/"):
+        if not name.startswith("/usr/") and "/cmake_pch.hxx" not in name:
             digest.update(plain(name))
             digest.update(hashes.of(name).encode())
     return digest.hexdigest() if files else None
@@ -91,8 +100,8 @@ def chosen(share):
     return lambda relative: share < 2 or int(hashlib.sha256(f"{head}{relative}".encode()).hexdigest(), 16) % share == 0
 
 
-def check(tool, build, relative):
-    command = [tool, "-p", str(build), "--quiet", "--extra-arg=-Wno-unknown-warning-option", str(ROOT / relative)]
+def check(tool, database, relative):
+    command = [tool, "-p", str(database), "--quiet", "--extra-arg=-Wno-unknown-warning-option", str(ROOT / relative)]
     result = subprocess.run(command, capture_output=True, text=True)
     return result.returncode, result.stdout.strip() + ("" if result.returncode == 0 else "\n" + result.stderr.strip())
 
@@ -131,8 +140,10 @@ def main():
         else:
             work.append((relative, key))
     failed = 0
-    with concurrent.futures.ThreadPoolExecutor(max_workers=args.jobs) as pool:
-        for (relative, key), (code, text) in zip(work, pool.map(lambda item: check(tool, build, item[0]), work)):
+    with (tempfile.TemporaryDirectory() as database,
+          concurrent.futures.ThreadPoolExecutor(max_workers=args.jobs) as pool):
+        (pathlib.Path(database) / "compile_commands.json").write_text(json.dumps(commands(build)))
+        for (relative, key), (code, text) in zip(work, pool.map(lambda item: check(tool, database, item[0]), work)):
             if code == 0:
                 if key:
                     (cache / key).touch()

@@ -2,6 +2,7 @@
 # Raw clients against the real hawserd; workers without OpenCL.
 add_executable(server_daemon_test server_daemon_test.cc server_daemon.cc)
 target_link_libraries(server_daemon_test PRIVATE hawser_fake_backend GTest::gmock GTest::gtest_main)
+hawser_test_program(server_daemon_test)
 target_compile_definitions(server_daemon_test PRIVATE
   HAWSERD="$<TARGET_FILE:hawserd>" FAKE_WORKER="$<TARGET_FILE:hawser-fake-worker>")
 if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU" AND CMAKE_CXX_COMPILER_VERSION VERSION_LESS 13)
@@ -15,6 +16,7 @@ set_tests_properties(server_daemon_test PROPERTIES LABELS integration TIMEOUT ${
 # The control plane, through its generated stubs.
 add_executable(admin_test admin_test.cc server_daemon.cc)
 target_link_libraries(admin_test PRIVATE hawser_fake_backend hawser_admin_proto GTest::gmock GTest::gtest_main)
+hawser_test_program(admin_test)
 target_compile_definitions(admin_test PRIVATE
   HAWSERD="$<TARGET_FILE:hawserd>" FAKE_WORKER="$<TARGET_FILE:hawser-fake-worker>")
 if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU" AND CMAKE_CXX_COMPILER_VERSION VERSION_LESS 13)
@@ -29,6 +31,7 @@ find_package(nlohmann_json REQUIRED)
 add_executable(admin_commands_test admin_commands_test.cc server_daemon.cc)
 target_link_libraries(admin_commands_test PRIVATE hawser_fake_backend nlohmann_json::nlohmann_json
   GTest::gmock GTest::gtest_main)
+hawser_test_program(admin_commands_test)
 target_compile_definitions(admin_commands_test PRIVATE HAWSER="$<TARGET_FILE:hawser>"
   HAWSERD="$<TARGET_FILE:hawserd>" FAKE_WORKER="$<TARGET_FILE:hawser-fake-worker>")
 if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU" AND CMAKE_CXX_COMPILER_VERSION VERSION_LESS 13)
