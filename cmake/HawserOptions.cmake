@@ -93,7 +93,7 @@ if(HAWSER_SANITIZER OR HAWSER_COVERAGE)
   set(HAWSER_TEST_OPTIMIZATION -O0)
 elseif(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
   # At -O1 g++ does not see which branches of std::string are not taken, and warns of them.
-  list(APPEND HAWSER_TEST_OPTIMIZATION -Wno-array-bounds)
+  list(APPEND HAWSER_TEST_OPTIMIZATION -Wno-array-bounds -Wno-stringop-overflow)
 endif()
 
 # Headers that take long, read once for many programs. g++ alone: ccache does not serve others' precompiled headers by

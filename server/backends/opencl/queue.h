@@ -58,7 +58,8 @@ struct alignas(64) Queue {
   // The executor's.
   uint32_t open_count = 0;  ///< Out of order.
   uint32_t tiny_marks = 0;  ///< Marks in a row behind launches so short that measuring them is felt.
-  uint32_t tiny_held = 0;   ///< Such launches while it is held.
+  uint32_t tiny_held = 0;   ///< Such launches while it is held, since the lane was last waited for.
+  uint32_t lane_waits = 0;  ///< Waits for the lane, in a row, that were in vain.
 
   // Any thread's.
   std::atomic<uint32_t> in_lane{0};     ///< Launches that a lane will be given, or has and did not let go yet.

@@ -79,12 +79,18 @@ bool OpenClBackend::HoldArguments(const Kernel& kernel, SplitJob* job) {
 
 bool Splitter::LaneIsEmpty(Queue& queue) {
   const auto empty = [&] { return queue.in_lane.load(std::memory_order_acquire) == 0; };
-  if (empty()) return true;
-  if (++queue.tiny_held % kTinyHeld != 0 || queue.gate->UnitNs() != 0) return false;
+  if (empty()) {
+    queue.tiny_held = 0;
+    return true;
+  }
+  if (++queue.tiny_held < kTinyHeld << queue.lane_waits || queue.gate->UnitNs() != 0) return false;
+  queue.tiny_held = 0;
   // And what follows from the last one's, so that the next launch need not ask.
   const auto end = Clock::now() + kLaneWait;
   while ((!empty() || user_events_.AnyUnset()) && Clock::now() < end) ::sched_yield();
-  return empty();
+  const bool is_empty = empty();
+  queue.lane_waits = is_empty ? 0 : std::min(queue.lane_waits + 1, kMaxLaneWaits);
+  return is_empty;
 }
 
 bool Splitter::HoldSlowly(Queue& queue) {

@@ -323,8 +323,10 @@ class Splitter {
   static constexpr double kTinyNs = 50'000;
   /// Marks behind tiny launches before they are not measured any more.
   static constexpr uint32_t kTinyMarks = 4;
-  /// Tiny launches that are held between two waits for the lane, and how long each may be.
+  /// Tiny launches that are held between two waits for the lane, and how long each may be. Twice as many after each
+  /// that was in vain, because who waits is the executor, which other queues need; so often at most.
   static constexpr uint32_t kTinyHeld = 32;
+  static constexpr uint32_t kMaxLaneWaits = 16;
   static constexpr std::chrono::milliseconds kLaneWait{2};
   static bool IsTiny(const OpenSpeed& speed, uint64_t items) {
     return speed.known() && speed.ns_per_item() * static_cast<double>(items) < kTinyNs;
