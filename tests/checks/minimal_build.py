@@ -30,6 +30,8 @@ def commands(build, root):
     for entry in json.loads((build / "compile_commands.json").read_text()):
         source = pathlib.Path(entry["directory"], entry["file"])
         words = shlex.split(entry["command"])
+        if words[words.index("-o") + 1].endswith(".gch"):
+            continue  # Precompiled headers.
         for base in (build, root):
             if source.is_relative_to(base):
                 yield str(source.relative_to(base)), pathlib.Path(entry["directory"], words[words.index("-o") + 1])

@@ -21,6 +21,9 @@ import tempfile
 
 from sources import ROOT, SKIPPED
 
+sys.path.insert(0, str(ROOT / "tests" / "support"))
+import share  # noqa: E402
+
 PARTS = ("wire", "proto", "softcuda", "scheduler", "memmgr", "interposer", "server", "tools", "bench")
 
 
@@ -94,12 +97,6 @@ def key_of(entry, deps, build, hashes, common):
     return digest.hexdigest() if files else None
 
 
-def chosen(share):
-    """Of `share` files one is looked at: which, depends on the commit, so that a few runs see all."""
-    head = subprocess.run(["git", "-C", str(ROOT), "rev-parse", "HEAD"], capture_output=True, text=True).stdout
-    return lambda relative: share < 2 or int(hashlib.sha256(f"{head}{relative}".encode()).hexdigest(), 16) % share == 0
-
-
 def check(tool, database, relative):
     command = [tool, "-p", str(database), "--quiet", "--extra-arg=-Wno-unknown-warning-option", str(ROOT / relative)]
     result = subprocess.run(command, capture_output=True, text=True)
@@ -127,11 +124,11 @@ def main():
     cache.mkdir(parents=True, exist_ok=True)
 
     work, clean, left = [], 0, 0
-    is_chosen = chosen(args.share)
+    head = share.commit()
     for relative, entry in sorted(dict(units(build)).items()):
         if not str(relative).startswith(args.only) or (args.flat and relative.parent != pathlib.Path(args.only)):
             continue
-        if not is_chosen(relative):
+        if not share.is_chosen(relative, head, args.share):
             left += 1
             continue
         key = key_of(entry, deps, build, hashes, common)
@@ -152,8 +149,7 @@ def main():
                 print(f"== {relative}\n{text}\n", flush=True)
     print(f"{len(work)} sources checked, {clean} unchanged since they were clean, {failed} with findings")
     if left:
-        print(f"skipped here: {left} of {left + clean + len(work)} sources, looked at in runs of other commits "
-              f"(HAWSER_TIDY_SHARE={args.share})")
+        print(share.left_out(left, left + clean + len(work), "sources", "HAWSER_TIDY_SHARE", args.share))
     return 1 if failed else 0
 
 

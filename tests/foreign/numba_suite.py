@@ -8,6 +8,7 @@ numba-cuda compiles Python to PTX and uses the driver API through NVIDIA's own b
 here wrote any of it. It is run as where nvJitLink is not installed, because that library turns PTX into machine code,
 which a device that executes PTX cannot run; then the driver's own linker is asked. Fails when a test fails that
 FILE does not explain; those with a ! before their name there are not run at all. Exit 77 (skip) when the packages are not there.
+HAWSER_FOREIGN_SHARE=N: of N modules one, others for each commit.
 """
 import argparse
 import json
@@ -18,6 +19,7 @@ import sys
 import tempfile
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "support"))
+import share  # noqa: E402
 from with_server import Server  # noqa: E402
 
 # Read by every interpreter that starts with its folder in PYTHONPATH: the tests' own children need the packages too.
@@ -114,6 +116,13 @@ def main():
         tests = args.packages / "numba_cuda" / "numba" / "cuda" / "tests"
         args.modules = sorted(f"{folder}.{path.stem}" for folder in ("cudadrv", "cudapy", "nrt", "doc_examples")
                               for path in (tests / folder).glob("test_*.py"))
+    # In parts all of them, because most of their kernels are not split.
+    number = 1 if args.split else int(os.environ.get("HAWSER_FOREIGN_SHARE", "1"))
+    modules, head = args.modules, share.commit()
+    args.modules = [name for name in modules if share.is_chosen(f"{args.way} {name}", head, number)] or modules[:1]
+    if len(args.modules) != len(modules):
+        print(share.left_out(len(modules) - len(args.modules), len(modules), "modules of numba-cuda's tests",
+                             "HAWSER_FOREIGN_SHARE", number))
     explained, left_out = set(), []
     if args.explained:
         lines = args.explained.read_text().splitlines()

@@ -7,6 +7,7 @@
 The second run costs as much as the first: what the server compiles are programs that can be split, others than those
 in the device's cache. Fails when a test passes
 locally and not remotely, unless FILE explains it. Exit 77 (skip) when pyopencl or its tests are not installed.
+HAWSER_FOREIGN_SHARE=N: of N test functions one, others for each commit.
 """
 import argparse
 import os
@@ -19,9 +20,21 @@ import tempfile
 import xml.etree.ElementTree as xml
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "support"))
+import share  # noqa: E402
 from with_server import Server  # noqa: E402
 
 PYTHON = "/usr/bin/python3"  # The distribution's: python3-pyopencl is installed for it.
+
+# For pytest. A test function is chosen with all of its parameters, whose names differ between devices.
+CHOOSE = """import os, share
+def pytest_collection_modifyitems(config, items):
+    seed, number, out = os.environ["HAWSER_CHOICE"].split(",")
+    kept = [item for item in items
+            if share.is_chosen(item.location[0] + getattr(item, "originalname", item.name), seed, int(number))]
+    with open(out, "w") as file: file.write(f"{len(items) - len(kept)} {len(items)}")
+    config.hook.pytest_deselected(items=[item for item in items if item not in kept])
+    items[:] = kept
+"""
 
 
 def outcomes(report):
@@ -74,6 +87,10 @@ def main():
         for name in files:
             shutil.copy(source / name, folder)
         env = dict(os.environ, POCL_CACHE_DIR=f"{folder}/cache", XDG_CACHE_HOME=f"{folder}/xdg", PYOPENCL_NO_CACHE="1")
+        number = int(os.environ.get("HAWSER_FOREIGN_SHARE", "1"))
+        pathlib.Path(folder, "conftest.py").write_text(CHOOSE)
+        env["PYTHONPATH"] = os.pathsep.join(filter(None, [str(pathlib.Path(share.__file__).parent), env.get("PYTHONPATH")]))
+        env["HAWSER_CHOICE"] = f"{share.commit()},{number},{folder}/chosen"
         local_status, local_text = run(folder, files, env, f"{folder}/local.xml")
         with Server(args.build, args.transport, env=env, split=args.split) as server:
             remote_status, remote_text = run(folder, files, server.guest_env(env), f"{folder}/remote.xml")
@@ -85,6 +102,9 @@ def main():
         count = lambda r: ", ".join(f"{list(r.values()).count(o)} {o}" for o in ("passed", "failed", "skipped"))
         print(f"local : {count(local)} (pytest exit {local_status})")
         print(f"remote: {count(remote)} over {args.transport} (pytest exit {remote_status})")
+        if number > 1:
+            left_out, total = pathlib.Path(folder, "chosen").read_text().split()
+            print(share.left_out(left_out, total, "of pyopencl's tests", "HAWSER_FOREIGN_SHARE", number))
         for name in worse:
             print(f"passes locally, not remotely ({remote.get(name, 'did not run')}): {name}")
         if worse or left or not remote:

@@ -270,7 +270,10 @@ HAWSER_OBJECT(Node, kNode, CUDA_ERROR_INVALID_VALUE, "graph node")
 /// Threading: the executor's.
 class Objects {
  public:
-  explicit Objects(uint32_t max_objects) : tables_(Make<Tables>(max_objects, std::make_index_sequence<kTypes>())) {}
+  explicit Objects(uint32_t max_objects);
+  ~Objects();
+  Objects(const Objects&) = delete;
+  Objects& operator=(const Objects&) = delete;
 
   template <typename T>
   LeavingTable<T>& Table() {
@@ -278,47 +281,17 @@ class Objects {
   }
 
   /// Keeps `error` under a name that should have become an object. Ids of types that are not here are ignored.
-  void Poison(wire::Id id, int32_t error) {
-    if (id) {
-      std::apply([&](auto&... table) { (PoisonIn(table, id, error), ...); }, tables_);
-    }
-  }
+  void Poison(wire::Id id, int32_t error);
   /// The guest has released it, and what was before that waits. The names of a module's functions end with it.
-  void Leave(wire::Id id) {
-    if (id.type() == static_cast<uint8_t>(ObjectType<Module>::kType)) {
-      Table<Function>().ForEach([&](wire::Id each, Function& function) {
-        if (function.module == id) Table<Function>().Leave(each);
-      });
-    }
-    std::apply([&](auto&... table) { (table.Leave(id), ...); }, tables_);
-  }
+  void Leave(wire::Id id);
   /// False when the id names nothing.
-  bool Erase(wire::Id id) {
-    return std::apply([&](auto&... table) { return (table.Erase(id) || ...); }, tables_);
-  }
+  bool Erase(wire::Id id);
 
  private:
   using Tables = std::tuple<LeavingTable<Node>, LeavingTable<GraphExec>, LeavingTable<Graph>, LeavingTable<Function>,
                             LeavingTable<Module>, LeavingTable<Array>, LeavingTable<Mipmap>, LeavingTable<Staging>,
                             LeavingTable<Allocation>, LeavingTable<Pool>, LeavingTable<Event>, LeavingTable<Stream>,
                             LeavingTable<Context>>;
-  static constexpr size_t kTypes = std::tuple_size_v<Tables>;
-
-  template <typename T>
-  static LeavingTable<T> NewTable(uint32_t max, const LeavingTable<T>*) {
-    return LeavingTable<T>(static_cast<uint8_t>(ObjectType<T>::kType), max);
-  }
-  template <typename Tuple, size_t... kIndex>
-  static Tuple Make(uint32_t max, std::index_sequence<kIndex...>) {
-    return Tuple(NewTable(max, static_cast<std::tuple_element_t<kIndex, Tuple>*>(nullptr))...);
-  }
-  template <typename T>
-  static void PoisonIn(LeavingTable<T>& table, wire::Id id, int32_t error) {
-    if (id.type() != static_cast<uint8_t>(ObjectType<T>::kType)) return;
-    T object;
-    object.error = error;
-    (void)table.Insert(id, std::move(object));  // A name that is taken keeps its object.
-  }
 
   Tables tables_;
 };

@@ -1,0 +1,23 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A share of the work, another one for each commit, so that a few runs see all of it and each is done in time."""
+import hashlib
+import pathlib
+import subprocess
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+
+
+def commit():
+    """Of the checkout; nothing outside of one."""
+    return subprocess.run(["git", "-C", str(ROOT), "rev-parse", "HEAD"], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
+                          text=True).stdout.strip()
+
+
+def is_chosen(name, seed, share):
+    """Whether `name` is of the one in `share` that `seed` (a commit) chooses. All are where `share` is less than 2."""
+    return share < 2 or int(hashlib.sha256(f"{seed}{name}".encode()).hexdigest(), 16) % share == 0
+
+
+def left_out(count, total, what, variable, share):
+    """The line that says so; scripts/test_summary.py lists it."""
+    return f"skipped here: {count} of {total} {what}, looked at in runs of other commits ({variable}={share})"
