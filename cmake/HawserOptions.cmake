@@ -9,7 +9,7 @@ option(HAWSER_COVERAGE "Instrument for coverage" OFF)
 
 find_program(CCACHE_PROGRAM ccache)
 if(CCACHE_PROGRAM AND NOT CMAKE_CXX_COMPILER_LAUNCHER)
-  # What it keeps serves every checkout, wherever that lies, and files that use precompiled headers.
+  # What it keeps serves every checkout, wherever that lies; of files that use precompiled headers the same one alone.
   set(CMAKE_CXX_COMPILER_LAUNCHER ${CMAKE_COMMAND} -E env CCACHE_BASEDIR=${PROJECT_SOURCE_DIR} CCACHE_NOHASHDIR=1
     CCACHE_SLOPPINESS=pch_defines,time_macros ${CCACHE_PROGRAM})
   set(CMAKE_C_COMPILER_LAUNCHER ${CMAKE_CXX_COMPILER_LAUNCHER})
@@ -97,7 +97,8 @@ elseif(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
 endif()
 
 # Headers that take long, read once for many programs. g++ alone: ccache does not serve others' precompiled headers by
-# default. That each file includes what it needs itself is seen by clang-tidy, which does without, and by -DHAWSER_PRECOMPILE=OFF.
+# default. That each file includes what it needs itself is seen where they are not used: by clang-tidy, which looks at the
+# product, and for tests by clang (HAWSER_PRESET=fuzz) or -DHAWSER_PRECOMPILE=OFF.
 set(precompile ON)
 if(NOT CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
   set(precompile OFF)

@@ -3,6 +3,7 @@
 """tests/support/share.py: what one commit leaves out, others look at."""
 
 import sys
+import tempfile
 import unittest
 
 from sources import ROOT
@@ -31,6 +32,10 @@ class ShareTest(unittest.TestCase):
     def test_is_all_without_a_number(self):
         self.assertEqual(chosen("a commit", 1), set(NAMES))
         self.assertEqual(chosen("a commit", 0), set(NAMES))
+
+    def test_no_checkout_has_no_commit_and_changes_all_the_same(self):
+        with tempfile.TemporaryDirectory() as folder:
+            self.assertRegex(share.commit(folder), r"^\d{4}-\d\d-\d\d$")
 
     def test_says_what_is_left_out(self):
         self.assertEqual(share.left_out(4, 9, "sources", "SOME_SHARE", 2),

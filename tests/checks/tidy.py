@@ -108,7 +108,7 @@ def main():
     parser.add_argument("--build", required=True, type=pathlib.Path)
     parser.add_argument("--jobs", type=int, default=os.cpu_count())
     parser.add_argument("--only", default="", help="only sources whose path begins with this")
-    parser.add_argument("--share", type=int, default=int(os.environ.get("HAWSER_TIDY_SHARE", "1")),
+    parser.add_argument("--share", type=int, default=share.number("HAWSER_TIDY_SHARE"),
                         help="only one file of so many, others for each commit (default: HAWSER_TIDY_SHARE, else all)")
     parser.add_argument("--flat", action="store_true", help="not the folders below")
     args = parser.parse_args()

@@ -117,7 +117,7 @@ def main():
         args.modules = sorted(f"{folder}.{path.stem}" for folder in ("cudadrv", "cudapy", "nrt", "doc_examples")
                               for path in (tests / folder).glob("test_*.py"))
     # In parts all of them, because most of their kernels are not split.
-    number = 1 if args.split else int(os.environ.get("HAWSER_FOREIGN_SHARE", "1"))
+    number = 1 if args.split else share.number("HAWSER_FOREIGN_SHARE")
     modules, head = args.modules, share.commit()
     args.modules = [name for name in modules if share.is_chosen(f"{args.way} {name}", head, number)] or modules[:1]
     if len(args.modules) != len(modules):

@@ -87,9 +87,9 @@ def main():
         for name in files:
             shutil.copy(source / name, folder)
         env = dict(os.environ, POCL_CACHE_DIR=f"{folder}/cache", XDG_CACHE_HOME=f"{folder}/xdg", PYOPENCL_NO_CACHE="1")
-        number = int(os.environ.get("HAWSER_FOREIGN_SHARE", "1"))
+        number = share.number("HAWSER_FOREIGN_SHARE")
+        shutil.copy(share.__file__, folder)
         pathlib.Path(folder, "conftest.py").write_text(CHOOSE)
-        env["PYTHONPATH"] = os.pathsep.join(filter(None, [str(pathlib.Path(share.__file__).parent), env.get("PYTHONPATH")]))
         env["HAWSER_CHOICE"] = f"{share.commit()},{number},{folder}/chosen"
         local_status, local_text = run(folder, files, env, f"{folder}/local.xml")
         with Server(args.build, args.transport, env=env, split=args.split) as server:

@@ -1,16 +1,24 @@
 # SPDX-License-Identifier: Apache-2.0
 """A share of the work, another one for each commit, so that a few runs see all of it and each is done in time."""
+import datetime
 import hashlib
+import os
 import pathlib
 import subprocess
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 
 
-def commit():
-    """Of the checkout; nothing outside of one."""
-    return subprocess.run(["git", "-C", str(ROOT), "rev-parse", "HEAD"], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
+def commit(root=ROOT):
+    """Of the checkout; outside of one the day, so that no part is left out for ever."""
+    head = subprocess.run(["git", "-C", str(root), "rev-parse", "HEAD"], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
                           text=True).stdout.strip()
+    return head or str(datetime.date.today())
+
+
+def number(variable):
+    """Of how many parts one is looked at, as the environment says. 1: all."""
+    return int(os.environ.get(variable, "1"))
 
 
 def is_chosen(name, seed, share):

@@ -32,24 +32,8 @@ void Objects::PoisonAs(wire::Id id, int32_t error) {
 
 void Objects::Poison(wire::Id id, int32_t error) {
   if (!id) return;
-  switch (static_cast<opencl::Handle>(id.type())) {
-    case opencl::Handle::kContext:
-      return PoisonAs<Context>(id, error);
-    case opencl::Handle::kQueue:
-      return PoisonAs<QueueObject>(id, error);
-    case opencl::Handle::kMem:
-      return PoisonAs<Memory>(id, error);
-    case opencl::Handle::kSampler:
-      return PoisonAs<Sampler>(id, error);
-    case opencl::Handle::kProgram:
-      return PoisonAs<ProgramObject>(id, error);
-    case opencl::Handle::kKernel:
-      return PoisonAs<Kernel>(id, error);
-    case opencl::Handle::kEvent:
-      return PoisonAs<Event>(id, error);
-    default:
-      return;
-  }
+  const auto poison = [&]<typename... T>() { ((id.type() == Type<T>() ? PoisonAs<T>(id, error) : void()), ...); };
+  poison.operator()<Context, QueueObject, Memory, Sampler, ProgramObject, Kernel, Event>();
 }
 
 }  // namespace hawser::server::ocl
