@@ -128,16 +128,39 @@ function(hawser_use_precompiled target name)
   endif()
 endfunction()
 
+# What most of the product includes, once for all libraries. A folder whose libraries are compiled otherwise sets
+# HAWSER_LIBRARY_HEADERS to its own precompiled headers, or to nothing.
+set(HAWSER_STD_HEADERS <algorithm> <array> <atomic> <bit> <chrono> <condition_variable> <cstring> <deque> <functional> <map>
+  <memory> <mutex> <optional> <set> <shared_mutex> <span> <string> <string_view> <thread> <unordered_map> <unordered_set>
+  <utility> <variant> <vector>)
+hawser_precompiled(hawser_std_headers LIBRARY HEADERS ${HAWSER_STD_HEADERS})
+set(HAWSER_LIBRARY_HEADERS hawser_std_headers)
+
+# hawser_own_precompiled(TARGET <header>...): for it alone, with the standard library's; what nearly all of its files include.
+function(hawser_own_precompiled target)
+  if(HAWSER_PRECOMPILE)
+    target_precompile_headers(${target} PRIVATE ${HAWSER_STD_HEADERS} ${ARGN})
+  endif()
+endfunction()
+
 # hawser_test_program(TARGET): one that includes GoogleTest.
+set(HAWSER_GTEST_HEADERS <gmock/gmock.h> <gtest/gtest.h> ${HAWSER_STD_HEADERS} <filesystem> <fstream> <random>)
 function(hawser_test_program name)
   target_compile_options(${name} PRIVATE ${HAWSER_TEST_OPTIMIZATION})
   hawser_use_precompiled(${name} hawser_test_headers)
 endfunction()
 
-# hawser_library(NAME SOURCES... ): a static, position-independent library of the project.
+# hawser_library(NAME SOURCES... [HEADERS <header>...]): a static, position-independent library of the project. HEADERS:
+# what nearly all of its files include, precompiled for it alone.
 function(hawser_library name)
-  add_library(${name} STATIC ${ARGN})
+  cmake_parse_arguments(L "" "" "HEADERS" ${ARGN})
+  add_library(${name} STATIC ${L_UNPARSED_ARGUMENTS})
   target_link_libraries(${name} PUBLIC hawser_options Threads::Threads)
+  if(L_HEADERS)
+    hawser_own_precompiled(${name} ${L_HEADERS})
+  elseif(HAWSER_LIBRARY_HEADERS)
+    hawser_use_precompiled(${name} ${HAWSER_LIBRARY_HEADERS})
+  endif()
 endfunction()
 
 # hawser_unit_test(NAME SOURCES f.cc... LIBS lib...): one GoogleTest program, one CTest entry, label "unit".

@@ -7,7 +7,8 @@ run_tests() {
   dir=$(build_dir)
   local results=$dir/test-results.xml
   rm -f "$results"
-  (cd "$dir" && ctest -j2 --output-on-failure --test-output-size-passed 1000000 --output-junit "$results" "$@") </dev/null || status=$?
+  # One more than there are processors: many tests wait.
+  (cd "$dir" && ctest -j$(($(nproc) + 1)) --output-on-failure --test-output-size-passed 1000000 --output-junit "$results" "$@") </dev/null || status=$?
   if [[ -f $results ]]; then
     python3 "$HAWSER_ROOT/scripts/test_summary.py" "$results"
   else

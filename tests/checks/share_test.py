@@ -33,6 +33,13 @@ class ShareTest(unittest.TestCase):
         self.assertEqual(chosen("a commit", 1), set(NAMES))
         self.assertEqual(chosen("a commit", 0), set(NAMES))
 
+    def test_part_of_a_few_is_never_empty(self):
+        few = ["one", "two", "three"]
+        parts = [share.part(few, f"commit {number}", 3) for number in range(40)]
+        self.assertEqual({len(part) for part in parts}, {1})
+        self.assertEqual({name for part in parts for name in part}, set(few))
+        self.assertEqual(share.part(few, "a commit", 1), few)
+
     def test_no_checkout_has_no_commit_and_changes_all_the_same(self):
         with tempfile.TemporaryDirectory() as folder:
             self.assertRegex(share.commit(folder), r"^\d{4}-\d\d-\d\d$")

@@ -26,6 +26,14 @@ def is_chosen(name, seed, share):
     return share < 2 or int(hashlib.sha256(f"{seed}{name}".encode()).hexdigest(), 16) % share == 0
 
 
+def part(names, seed, share):
+    """Of a few names every one in `share`, from where `seed` says: at least one of `share` names."""
+    if share < 2:
+        return list(names)
+    first = int(hashlib.sha256(seed.encode()).hexdigest(), 16) % share
+    return [name for i, name in enumerate(names) if i % share == first]
+
+
 def left_out(count, total, what, variable, share):
     """The line that says so; scripts/test_summary.py lists it."""
     return f"skipped here: {count} of {total} {what}, looked at in runs of other commits ({variable}={share})"

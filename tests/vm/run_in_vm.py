@@ -2,12 +2,16 @@
 # SPDX-License-Identifier: Apache-2.0
 """Runs a command inside a virtual machine that sees this machine's files.
 
-    run_in_vm.py [--kernel-root DIR] [--module NAME]... [--memory MIB] [--timeout SECONDS] -- program args...
+    run_in_vm.py [--kernel-root DIR] [--module NAME]... [--memory MIB] [--timeout SECONDS] [--each PROGRAM]...
+                 -- program args...
 
 The machine boots the distribution's kernel with a small first file system, mounts this machine's root read-only through
 9p with a layer of memory above it, and runs the command there as root, in the folder in which this program was
 started. What the command writes is gone afterwards. Exit status: the command's; 77 when the machine cannot be started
 here (what is missing is said), 98 when it did not come to an end.
+
+--each: the command is run for every PROGRAM, which is its last argument, one after the other in one machine.
+HAWSER_VM_SHARE=N: for every N-th of them, others for each commit.
 
 --kernel-root: a folder with boot/vmlinuz-* and lib/modules/* (an unpacked linux-image package). Default: /, then
 build/vm/kernel, into which the distribution's package is unpacked if it can be had (apt-get download).
@@ -22,6 +26,9 @@ import shutil
 import subprocess
 import sys
 import tempfile
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "support"))
+import share  # noqa: E402
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 MODULES = ["virtio_pci", "9pnet_virtio", "9p", "overlay"]
@@ -130,6 +137,7 @@ def main():
     parser.add_argument("--module", action="append", default=[])
     parser.add_argument("--memory", type=int, default=3072, help="MiB")
     parser.add_argument("--timeout", type=int, default=300)
+    parser.add_argument("--each", action="append", default=[], metavar="PROGRAM")
     parser.add_argument("--verbose", action="store_true", help="show what the kernel says")
     parser.add_argument("command", nargs=argparse.REMAINDER)
     args = parser.parse_args()
@@ -152,8 +160,14 @@ def main():
     environment = {k: v for k, v in os.environ.items() if k.startswith(("HAWSER_", "OCL_", "POCL_", "LD_", "CUDA_"))}
     lines = ["export PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin HOME=/run"]
     lines += [f"export {k}={shlex.quote(v)}" for k, v in environment.items()]
-    lines += [f"cd {shlex.quote(os.getcwd())}", shlex.join(program), f'echo "{EXIT_LINE}$?"', "sync",
-              "echo 1 > /proc/sys/kernel/sysrq; echo o > /proc/sysrq-trigger; sleep 60"]
+    number = share.number("HAWSER_VM_SHARE")
+    each = share.part(args.each, share.commit(), number)
+    if len(each) < len(args.each):
+        print(share.left_out(len(args.each) - len(each), len(args.each), "programs in a virtual machine", "HAWSER_VM_SHARE",
+                             number))
+    lines += [f"cd {shlex.quote(os.getcwd())}", "status=0"]
+    lines += [f"{shlex.join(program + last)} || status=$?" for last in ([[one] for one in each] or [[]])]
+    lines += [f'echo "{EXIT_LINE}$status"', "sync", "echo 1 > /proc/sys/kernel/sysrq; echo o > /proc/sysrq-trigger; sleep 60"]
     with tempfile.TemporaryDirectory() as work:
         modules = needed_modules(kernel[1], MODULES + args.module)
         initramfs = build_initramfs(work, modules, "\n".join(lines) + "\n")
