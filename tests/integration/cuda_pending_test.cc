@@ -91,14 +91,16 @@ TEST_F(CudaPending, ThousandsOfLaunchesBehindAFunction) {
 }
 
 TEST_F(CudaPending, MoreThanAnyQueueHolds) {
-  constexpr unsigned kMany = 60000;
+  // Fewer where each waits for a gate: there it is not the queues that are looked at.
+  const char* wanted = std::getenv("HAWSER_TEST_LAUNCHES");
+  const unsigned many = wanted != nullptr ? static_cast<unsigned>(std::atoi(wanted)) : 60000;
   Hold(one_);
-  std::thread launches([&] { AddOnThread(a_, kMany, one_); });
+  std::thread launches([&] { AddOnThread(a_, many, one_); });
   Add(b_, 2000, two_);
   Expect(b_, 2000, two_);
   Go();
   launches.join();
-  Expect(a_, kMany, one_);
+  Expect(a_, many, one_);
 }
 
 TEST_F(CudaPending, OtherCommandsBehindAFunction) {

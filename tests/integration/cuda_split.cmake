@@ -12,11 +12,15 @@ foreach(program ${programs})
     list(GET case 0 suffix)
     list(GET case 1 transport)
     list(GET case 2 setting)
+    set(environment ${HAWSER_TEST_ENVIRONMENT})
+    if(setting MATCHES refuse)
+      list(APPEND environment HAWSER_TEST_LAUNCHES=6000)  # Half a millisecond each.
+    endif()
     add_test(NAME ${name}_${suffix}
       COMMAND ${HAWSER_PYTHON} ${PROJECT_SOURCE_DIR}/tests/support/with_server.py --build ${PROJECT_BINARY_DIR} --cuda
               --transport ${transport} --env HAWSER_CUDA_SPLIT=${setting} -- $<TARGET_FILE:${name}>)
     set_tests_properties(${name}_${suffix} PROPERTIES LABELS integration TIMEOUT ${HAWSER_TIME_LIMIT}
-      ENVIRONMENT "${HAWSER_TEST_ENVIRONMENT}")
+      ENVIRONMENT "${environment}")
   endforeach()
 endforeach()
 

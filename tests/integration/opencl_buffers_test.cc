@@ -422,7 +422,7 @@ TEST_P(BufferTest, ManyShortLivedBuffers) {
     cl_mem buffer = cl_.Buffer(data.size(), CL_MEM_READ_WRITE | CL_MEM_COPY_HOST_PTR, data.data());
     ASSERT_NE(buffer, nullptr);
     ASSERT_EQ(clSetKernelArg(add, 0, sizeof(cl_mem), &buffer), CL_SUCCESS);
-    const size_t size = data.size();
+    const size_t size = 4096;  // Not all of it: where launches are split, it is many parts.
     cl_event added = nullptr;
     ASSERT_EQ(clEnqueueNDRangeKernel(cl_.queue, add, 1, nullptr, &size, nullptr, 0, nullptr, &added), CL_SUCCESS);
     if (i % 50 == 0) {
