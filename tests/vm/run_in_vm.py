@@ -131,6 +131,15 @@ def build_initramfs(work, modules, command):
     return image
 
 
+def run_all(commands):
+    """Lines for a shell that run them one after the other; $status is then that of one that failed, or 77 if one was
+    skipped and none failed."""
+    lines = ["status=0"]
+    for command in commands:
+        lines += [f"{shlex.join(command)}; now=$?", '[ $now = 0 ] || { [ $now = 77 ] && [ $status != 0 ]; } || status=$now']
+    return lines
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--kernel-root")
@@ -165,8 +174,7 @@ def main():
     if len(each) < len(args.each):
         print(share.left_out(len(args.each) - len(each), len(args.each), "programs in a virtual machine", "HAWSER_VM_SHARE",
                              number))
-    lines += [f"cd {shlex.quote(os.getcwd())}", "status=0"]
-    lines += [f"{shlex.join(program + last)} || status=$?" for last in ([[one] for one in each] or [[]])]
+    lines += [f"cd {shlex.quote(os.getcwd())}", *run_all([program + [one] for one in each] or [program])]
     lines += [f'echo "{EXIT_LINE}$status"', "sync", "echo 1 > /proc/sys/kernel/sysrq; echo o > /proc/sysrq-trigger; sleep 60"]
     with tempfile.TemporaryDirectory() as work:
         modules = needed_modules(kernel[1], MODULES + args.module)
