@@ -58,6 +58,10 @@ LONG = {
 # (caches that are cold) is what is measured. And a half, so that a machine whose speed varies by some percent does not add a turn.
 TURNS = {"split": 16.5, "fair": 22.5}
 
+# The shortest task of a mix takes at least this long alone: where a machine is faster, all of the mix do their rounds more often, so that there too a turn is many times
+# longer than a hand-over (which takes 0.4 to 0.7 ms on the machines that were seen).
+LEAST_MS = 700
+
 # A run is repeated, three times at most, when the machine's host took more than this part of the processors' time from it; the run that lost least counts, whatever
 # it measured.
 STOLEN, TRIES = 0.02, 3
@@ -158,6 +162,14 @@ def _alone_ms(bench, works):
     return [min(bench.run("none", [Tenant("alone", {**work, "repeat": 3})]).lengths("alone")) for work in works]
 
 
+def _suited(sizes, mix, alone):
+    """The sizes of a mix, and how long each of its tasks takes alone, with rounds for this machine."""
+    more = LEAST_MS / min(alone)
+    if more <= 1 or any("rounds" not in sizes[kind] for kind in mix):
+        return sizes, alone
+    return {**sizes, **{kind: {**sizes[kind], "rounds": round(sizes[kind]["rounds"] * more)} for kind in mix}}, [more * length for length in alone]
+
+
 def _slice_us(alone):
     """The slice for tasks that take so long alone, for each policy that has one."""
     return {policy: max(2000, round(1000 * min(alone) / turns)) for policy, turns in TURNS.items()}
@@ -177,7 +189,8 @@ class _Run:
 
 def _run_six(bench, label, policy, tenants, repeat, slice_us, report):
     # Who is alone runs whole kernels: somebody with short ones is there before, so that none of the six is.
-    before = Tenant("before", {**bench.sizes["short"], "seconds": 0.15})
+    # They come while their kernels' copies for parts are still being made, the first time: until those are there.
+    before = Tenant("before", {**bench.sizes["short"], "seconds": 0.6})
     # A rest, so that a policy that remembers use has forgotten that of the preparations.
     result = bench.run_undisturbed(policy, [*tenants, before], settings={"slice_us": slice_us} if slice_us else None, rest_s=bench.seconds(4, 0))
     classes, even = {}, {}
@@ -201,8 +214,9 @@ def _thread_split(bench, figure, title, family, mixes):
         "all that ran meanwhile went on), and what one task got more than another stays. The goals for CV and max/min are judged by these, against FIFO's plain CV; the goal for the mean by plain runtimes.",
         _STOLEN_TEXT,
     ], ("tasks", "policy", "runs", "CV", "max/min", "CV, even pace", "max/min, even pace", "mean", "mean by FIFO's", "of each run", "stolen"))
-    sizes = bench.sizes[family] if bench.quick else LONG[bench.stage.device][family]
+    family_sizes = bench.sizes[family] if bench.quick else LONG[bench.stage.device][family]
     if not bench.quick:
+        report.text.append(f"Sizes suit the machine: if the shortest task of a mix takes less than {LEAST_MS} ms alone, all of the mix do as many more rounds as it needs for that.")
         report.text.append("All of it three times: the order is fifo, split, fair, fifo, fair, split, fifo, split, fair, fifo. A run's mean is compared with that of the FIFO runs before and behind it, because the machine's pace "
                            "changes from minute to minute; each number is the median of the runs.")
         report.text.append(f"The slice is the shortest task of a mix, alone, by {TURNS['split']} for `split`, by {TURNS['fair']} for `fair`. In the first round FIFO's tasks wait for half of the others on average, later for all; "
@@ -211,9 +225,10 @@ def _thread_split(bench, figure, title, family, mixes):
             report.text.append("PoCL compiles launches with an offset apart, and kernels that compute with their ids are up to 2 % slower so, also without Hawser (docs/decisions/0010); that is in the means of whoever splits.")
     for mix in mixes:
         label = " and ".join(mix)
-        slice_us = {}
+        sizes, slice_us = family_sizes, {}
         if not bench.quick:  # Which uses the server's slice.
-            slice_us = _slice_us(_alone_ms(bench, [sizes[kind] for kind in mix]))
+            sizes, alone = _suited(sizes, mix, _alone_ms(bench, [sizes[kind] for kind in mix]))
+            slice_us = _slice_us(alone)
         runs, ratios, lengths = {}, {}, {}
 
         def run(policy):
