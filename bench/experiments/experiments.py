@@ -36,8 +36,7 @@ SIZES = {
 }
 
 
-# What thread-split really measures: the shortest task of a mix takes a quarter of a second and more, most of them twice that, as the paper's take (its table 2: six of 12K in 5.2 s), so
-# that a turn is many times longer than a hand-over. The matrices stay small, so that one fits a core's own cache: with large ones every turn begins by fetching
+# What thread-split really measures; how many rounds is set for each machine, see TASK_MS. The matrices stay small, so that one fits a core's own cache: with large ones every turn begins by fetching
 # them anew, which has nothing to do with whose turn it is. Sobel's widths are multiples of its work-group's 64: groups of which half a row is outside of the picture
 # take half as long as others, and how long a part takes is foreseen by their number.
 LONG = {
@@ -58,9 +57,10 @@ LONG = {
 # (caches that are cold) is what is measured. And a half, so that a machine whose speed varies by some percent does not add a turn.
 TURNS = {"split": 16.5, "fair": 22.5}
 
-# The shortest task of a mix takes at least this long alone: where a machine is faster, all of the mix do their rounds more often, so that there too a turn is many times
-# longer than a hand-over (which takes 0.4 to 0.7 ms on the machines that were seen).
-LEAST_MS = 700
+# The shortest task of a mix takes this long alone, on a fast machine and on a slow one, as the paper's do (its table 2: six of 12K in 5.2 s): all of the mix do their
+# rounds as often as it takes. So a turn is many times longer than a hand-over, which takes 0.4 to 0.7 ms on the machines that were seen, and an experiment takes
+# about as long everywhere.
+TASK_MS = 900
 
 # A run is repeated, three times at most, when the machine's host took more than this part of the processors' time from it; the run that lost least counts, whatever
 # it measured.
@@ -163,11 +163,11 @@ def _alone_ms(bench, works):
 
 
 def _suited(sizes, mix, alone):
-    """The sizes of a mix, and how long each of its tasks takes alone, with rounds for this machine."""
-    more = LEAST_MS / min(alone)
-    if more <= 1 or any("rounds" not in sizes[kind] for kind in mix):
+    """The sizes of a mix, and how long each of its tasks takes alone, with rounds for this machine. `alone`: with the rounds that `sizes` has."""
+    if any("rounds" not in sizes[kind] for kind in mix):
         return sizes, alone
-    return {**sizes, **{kind: {**sizes[kind], "rounds": round(sizes[kind]["rounds"] * more)} for kind in mix}}, [more * length for length in alone]
+    more = TASK_MS / min(alone)
+    return {**sizes, **{kind: {**sizes[kind], "rounds": max(1, round(sizes[kind]["rounds"] * more))} for kind in mix}}, [more * length for length in alone]
 
 
 def _slice_us(alone):
@@ -216,7 +216,7 @@ def _thread_split(bench, figure, title, family, mixes):
     ], ("tasks", "policy", "runs", "CV", "max/min", "CV, even pace", "max/min, even pace", "mean", "mean by FIFO's", "of each run", "stolen"))
     family_sizes = bench.sizes[family] if bench.quick else LONG[bench.stage.device][family]
     if not bench.quick:
-        report.text.append(f"Sizes suit the machine: if the shortest task of a mix takes less than {LEAST_MS} ms alone, all of the mix do as many more rounds as it needs for that.")
+        report.text.append(f"Where a task has rounds, as many of them that the shortest of a mix takes {TASK_MS} ms alone on this machine.")
         report.text.append("All of it three times: the order is fifo, split, fair, fifo, fair, split, fifo, split, fair, fifo. A run's mean is compared with that of the FIFO runs before and behind it, because the machine's pace "
                            "changes from minute to minute; each number is the median of the runs.")
         report.text.append(f"The slice is the shortest task of a mix, alone, by {TURNS['split']} for `split`, by {TURNS['fair']} for `fair`. In the first round FIFO's tasks wait for half of the others on average, later for all; "

@@ -110,7 +110,10 @@ class BasicArbiter : private GrantSink {
   /// Looks at all pages, and does what follows. Call it after a ring of the scheduler's bell, and at next_wake_ns().
   void Poll(uint64_t now_ns) {
     polled_at_ns_ = now_ns;
-    for (auto& [id, member] : members_) Look(id, member, now_ns);
+    // All before anything follows from it. Whoever is asked for an open grant may give it back at once; and because
+    // nobody is told of launches under that, it would seem to have had no work for as long.
+    for (auto& [id, member] : members_) Look(member, now_ns);
+    for (auto& [id, member] : members_) Tell(id, member, now_ns);
     scheduler_.Advance(now_ns);
     // Who is drained makes room for another, who may be drained at once when it turns out to want nothing any more.
     // Each once or twice; a worker that goes on saying that its slice is used, and that it wants another, waits.
@@ -120,7 +123,8 @@ class BasicArbiter : private GrantSink {
       const TenantId id = holder->id;
       const auto found = members_.find(id);
       if (found == members_.end() || !Drained(id, found->second)) break;
-      Look(id, found->second, now_ns);
+      Look(found->second, now_ns);
+      Tell(id, found->second, now_ns);
       scheduler_.Drained(id, now_ns);
       if (--most == 0) {
         hurries_ = true;
@@ -177,15 +181,19 @@ class BasicArbiter : private GrantSink {
     uint64_t leaves_at_ns = 0;      ///< 0: it stays.
   };
 
-  void Look(TenantId id, Member& member, uint64_t now_ns) {
-    bool work = false;
+  void Look(Member& member, uint64_t now_ns) {
     for (Seat& seat : member.doors) {
       if (seat.since_ns == 0) seat.since_ns = now_ns;
       seat.work = seat.door.HasWork();
       seat.busy = seat.door.IsActive() || seat.door.HasTail();
-      work = work || seat.work;
+      if (seat.work) member.worked_at_ns = now_ns;
     }
-    if (work) member.worked_at_ns = now_ns;
+  }
+
+  /// Tells the scheduler of what was seen.
+  void Tell(TenantId id, Member& member, uint64_t now_ns) {
+    const bool work =
+        std::any_of(member.doors.begin(), member.doors.end(), [](const Seat& seat) { return seat.work; });
     scheduler_.Facts(id, FactsOf(member), now_ns);
     if (work == member.work) return;
     member.work = work;

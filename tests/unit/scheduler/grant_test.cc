@@ -259,6 +259,35 @@ TEST_F(TwoDoorsAlone, BothAreOpen) {
   arbiter_.RemoveTenant(pair_, now_);
 }
 
+/// An alarm that has the open grant's piece given back before whoever rings goes on: the thread that does it may be
+/// preferred by the processor that both are on.
+class AtOnce final : public Bell {
+ public:
+  explicit AtOnce(Gate& gate) : gate_(gate) {}
+  void Ring() override { gate_.Leave(0, 0); }
+  uint64_t Ticket() override { return 0; }
+  void Wait(uint64_t, nanoseconds) override {}
+
+ private:
+  Gate& gate_;
+};
+
+TEST_F(TwoDoorsAlone, WhoeverHeldTheDeviceOpenIsCompanyHoweverSoonItGivesThatBack) {
+  Worker held(bell_);
+  AtOnce alarm(held.gate);
+  (void)arbiter_.Attach(other_, held.page, held.bell, &alarm);
+  held.Want();
+  Poll();
+  ASSERT_EQ(held.mode(), GateMode::kOpen);
+  held.WantNoMore();
+  Poll();  // Between two of its launches. Of the next one nobody is told.
+  ASSERT_TRUE(held.gate.TryEnterOpen(held.page.word));
+  left_.Want();
+  PollAfter(10'000'000);
+  EXPECT_EQ(held.mode(), GateMode::kRevoked);
+  EXPECT_EQ(left_.mode(), GateMode::kSlice);  // Not open: it would run a long kernel whole.
+}
+
 TEST_F(TwoDoors, ASliceIsDividedAndLastsWhileOneHasSome) {
   left_.Want();
   right_.Want();
