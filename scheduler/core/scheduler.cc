@@ -76,6 +76,8 @@ void Scheduler::Facts(TenantId id, const WorkerFacts& facts, uint64_t now_ns) {
   tenant->facts = facts;
   tenant->facts.used_ns = before;
   if (used == 0) return;
+  // Short work in a grant that it has begins and ends unseen, or is seen at its end each time.
+  if (!tenant->has_work) tenant->since_ns = now_ns;
   tenant->kept.Used(used);
   Used(*tenant, used, now_ns);
 }

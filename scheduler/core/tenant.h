@@ -76,7 +76,7 @@ struct Tenant : hawser_tenant {
   uint32_t state = HAWSER_TENANT_IDLE;
   bool has_work = false;  ///< Something waits or is in flight.
   bool held = false;      ///< Above its maximum share: for the policy it has no work.
-  uint64_t since_ns = 0;  ///< Since when wants() is as it is.
+  uint64_t since_ns = 0;  ///< Since when wants() is as it is; or, without work, when it last used the device, if later.
   ShareLimit limit;       ///< Of config.max_share_ppm.
   UsedTime used;          ///< What becomes of facts.used_ns.
   KeptTime kept;

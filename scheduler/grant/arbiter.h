@@ -192,8 +192,7 @@ class BasicArbiter : private GrantSink {
 
   /// Tells the scheduler of what was seen.
   void Tell(TenantId id, Member& member, uint64_t now_ns) {
-    const bool work =
-        std::any_of(member.doors.begin(), member.doors.end(), [](const Seat& seat) { return seat.work; });
+    const bool work = std::any_of(member.doors.begin(), member.doors.end(), [](const Seat& seat) { return seat.work; });
     scheduler_.Facts(id, FactsOf(member), now_ns);
     if (work == member.work) return;
     member.work = work;

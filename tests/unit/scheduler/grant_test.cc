@@ -288,6 +288,31 @@ TEST_F(TwoDoorsAlone, WhoeverHeldTheDeviceOpenIsCompanyHoweverSoonItGivesThatBac
   EXPECT_EQ(left_.mode(), GateMode::kSlice);  // Not open: it would run a long kernel whole.
 }
 
+TEST_F(TwoDoorsAlone, WhoeverIsAlwaysSeenBetweenTwoLaunchesIsCompany) {
+  left_.Want();
+  Poll();
+  left_.WantNoMore();
+  single_.Want();
+  Poll();
+  ASSERT_EQ(single_.mode(), GateMode::kSlice);
+  single_.WantNoMore();
+  Poll();
+  for (int i = 0; i < 5; ++i) {
+    ASSERT_TRUE(single_.gate.TryEnter(100));
+    single_.gate.Leave(100, 100);
+    PollAfter(500'000);
+  }
+  left_.Want();
+  Poll();
+  EXPECT_EQ(left_.mode(), GateMode::kSlice);
+  // Who does nothing is none.
+  left_.WantNoMore();
+  Poll();
+  single_.Want();
+  PollAfter(2'000'000);
+  EXPECT_EQ(single_.mode(), GateMode::kOpen);
+}
+
 TEST_F(TwoDoors, ASliceIsDividedAndLastsWhileOneHasSome) {
   left_.Want();
   right_.Want();
