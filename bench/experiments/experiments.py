@@ -36,8 +36,8 @@ SIZES = {
 }
 
 
-# What thread-split really measures; how many rounds is set for each machine, see TASK_MS. The matrices stay small, so that one fits a core's own cache: with large ones every turn begins by fetching
-# them anew, which has nothing to do with whose turn it is. Sobel's widths are multiples of its work-group's 64: groups of which half a row is outside of the picture
+# What thread-split really measures; how many rounds is set for each machine, see TASK_MS. The matrices stay small, so that one fits a core's own cache: with large ones
+# every turn begins by fetching them anew, which has nothing to do with whose turn it is. Sobel's widths are multiples of its work-group's 64: groups of which half a row is outside of the picture
 # take half as long as others, and how long a part takes is foreseen by their number.
 LONG = {
     "pocl": {
@@ -162,14 +162,6 @@ def _alone_ms(bench, works):
     return [min(bench.run("none", [Tenant("alone", {**work, "repeat": 3})]).lengths("alone")) for work in works]
 
 
-def _suited(sizes, mix, alone):
-    """The sizes of a mix, and how long each of its tasks takes alone, with rounds for this machine. `alone`: with the rounds that `sizes` has."""
-    if any("rounds" not in sizes[kind] for kind in mix):
-        return sizes, alone
-    more = TASK_MS / min(alone)
-    return {**sizes, **{kind: {**sizes[kind], "rounds": max(1, round(sizes[kind]["rounds"] * more))} for kind in mix}}, [more * length for length in alone]
-
-
 def _slice_us(alone):
     """The slice for tasks that take so long alone, for each policy that has one."""
     return {policy: max(2000, round(1000 * min(alone) / turns)) for policy, turns in TURNS.items()}
@@ -189,8 +181,7 @@ class _Run:
 
 def _run_six(bench, label, policy, tenants, repeat, slice_us, report):
     # Who is alone runs whole kernels: somebody with short ones is there before, so that none of the six is.
-    # They come while their kernels' copies for parts are still being made, the first time: until those are there.
-    before = Tenant("before", {**bench.sizes["short"], "seconds": 0.6})
+    before = Tenant("before", {**bench.sizes["short"], "seconds": 0.15})
     # A rest, so that a policy that remembers use has forgotten that of the preparations.
     result = bench.run_undisturbed(policy, [*tenants, before], settings={"slice_us": slice_us} if slice_us else None, rest_s=bench.seconds(4, 0))
     classes, even = {}, {}
@@ -227,7 +218,7 @@ def _thread_split(bench, figure, title, family, mixes):
         label = " and ".join(mix)
         sizes, slice_us = family_sizes, {}
         if not bench.quick:  # Which uses the server's slice.
-            sizes, alone = _suited(sizes, mix, _alone_ms(bench, [sizes[kind] for kind in mix]))
+            sizes, alone = measures.suited(sizes, mix, _alone_ms(bench, [sizes[kind] for kind in mix]), TASK_MS)
             slice_us = _slice_us(alone)
         runs, ratios, lengths = {}, {}, {}
 

@@ -87,6 +87,17 @@ def used_of_spans(spans, until):
     return series
 
 
+def suited(sizes, mix, alone, task_ms):
+    """The sizes of a mix with as many rounds that its shortest task takes task_ms, and how long each takes then. `alone`: how long each takes with the rounds that
+    `sizes` has. Of tasks without rounds nothing changes."""
+    if any("rounds" not in sizes[kind] for kind in mix):
+        return sizes, alone
+    more = task_ms / min(alone)
+    rounds = {kind: max(1, round(sizes[kind]["rounds"] * more)) for kind in mix}
+    return ({**sizes, **{kind: {**sizes[kind], "rounds": count} for kind, count in rounds.items()}},
+            [length * rounds[kind] / sizes[kind]["rounds"] for kind, length in zip(mix, alone)])
+
+
 def stolen(before, after):
     """The part of the processors' time between two readings of /proc/stat that the machine's host gave to others."""
     def read(text):

@@ -202,6 +202,15 @@ class MeasuresTest(unittest.TestCase):
         self.assertAlmostEqual(measures.stolen(before, after), 10 / 100)
         self.assertEqual(measures.stolen(before, before), 0)
 
+    def test_suited(self):
+        sizes = {"a": {"rounds": 40}, "b": {"rounds": 20}, "whole": {"size": 7}}
+        more, alone = measures.suited(sizes, ("b", "a"), [300, 450], 600)
+        self.assertEqual((more, alone), ({"a": {"rounds": 80}, "b": {"rounds": 40}, "whole": {"size": 7}}, [600, 900]))
+        # Fewer on a slow machine, whole ones, and one at least.
+        self.assertEqual(measures.suited({"a": {"rounds": 3}}, ("a",), [900], 400), ({"a": {"rounds": 1}}, [300]))
+        self.assertEqual(measures.suited({"a": {"rounds": 1}}, ("a",), [900], 1), ({"a": {"rounds": 1}}, [900]))
+        self.assertEqual(measures.suited(sizes, ("whole",), [100], 600), (sizes, [100]))
+
     def test_begun(self):
         self.assertEqual(measures.begun([[[0, 10], [10, 10], [20, 5]], [[19, 1]]], 10, 20), 2)
         self.assertEqual(measures.begun([], 0, 1), 0)
