@@ -98,6 +98,53 @@ def suited(sizes, mix, alone, task_ms):
             [length * rounds[kind] / sizes[kind]["rounds"] for kind, length in zip(mix, alone)])
 
 
+def had_to_itself(launches):
+    """When each task had the device for itself under FIFO, where somebody always waits: from when the task before it was done. `launches`: name -> [(begin, length)].
+    [(name, begin, end)] in order, without the first, before which others may have run."""
+    ends = sorted((begin + length, begin, name) for name, of in launches.items() for begin, length in of)
+    return [(name, max(begin, before), end) for (before, _, _), (end, begin, name) in zip(ends, ends[1:])]
+
+
+def paces_of(bins, begin, end):
+    """The mean paces between two times. `bins`: [(end, (pace, ...))] in order, each from the end of the one before; before the first and behind the last it stays."""
+    sums, width, place = [0.0] * len(bins[0][1]), end - begin, bisect.bisect_right([bin_end for bin_end, _ in bins], begin)
+    while begin < end:
+        bin_end, paces = bins[min(place, len(bins) - 1)]
+        until = min(end, bin_end) if place < len(bins) - 1 else end
+        sums = [total + pace * (until - begin) for total, pace in zip(sums, paces)]
+        begin, place = until, place + 1
+    return [total / width for total in sums]
+
+
+def follow(samples):
+    """How the logarithm of a task's length follows the paces: one number for each pace (least squares, each kind of task about its own mean). `samples`:
+    [(kind, length, [pace, ...])]. Where the paces hardly vary (by less than a hundredth) there is nothing to learn, and it says nearly 0."""
+    kinds = {}
+    for kind, length, paces in samples:
+        kinds.setdefault(kind, []).append([math.log(length), *paces])
+    rows = [[value - middle for value, middle in zip(row, map(statistics.fmean, zip(*of)))] for of in kinds.values() for row in of]
+    size = len(rows[0]) - 1
+    matrix = [[sum(row[1 + i] * row[1 + j] for row in rows) + (len(rows) * 1e-4 if i == j else 0) for j in range(size)] + [sum(row[1 + i] * row[0] for row in rows)]
+              for i in range(size)]
+    for i in range(size):  # Positive definite: the diagonal serves.
+        for j in range(size):
+            if j != i:
+                part = matrix[j][i] / matrix[i][i]
+                matrix[j] = [a - part * b for a, b in zip(matrix[j], matrix[i])]
+    return [matrix[i][size] / matrix[i][i] for i in range(size)]
+
+
+def device_clock(bins, weights, usual):
+    """A clock that runs as fast as the device: [(time, time of the clock)], for at(). Where the paces are `usual` it runs as fast as time."""
+    series, begin = [(0.0, 0.0)], 0.0
+    for end, paces in bins:
+        if end > begin:
+            slower = math.exp(sum(weight * (pace - normal) for weight, pace, normal in zip(weights, paces, usual)))
+            series.append((end, series[-1][1] + (end - begin) / slower))
+            begin = end
+    return series
+
+
 def stolen(before, after):
     """The part of the processors' time between two readings of /proc/stat that the machine's host gave to others."""
     def read(text):

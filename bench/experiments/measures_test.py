@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The arithmetic of the experiments, with vectors worked out by hand."""
 
+import math
 import os
 import pathlib
 import subprocess
@@ -38,15 +39,17 @@ class RepetitionTest(unittest.TestCase):
 class ThreadSplitTest(unittest.TestCase):
     """What is made of the runs of the thread-split experiments."""
 
-    def report(self, paces, lengths, mix=("12K",)):
-        """`paces`: of each run, how slow the machine is. `lengths`: policy -> a task's, in ms, at pace 1."""
+    def report(self, paces, lengths, mix=("12K",), clock=False):
+        """`paces`: of each run, how slow the machine is. `lengths`: policy -> a task's, in ms, at pace 1. `clock`: there is a device's clock; the first of its works
+        takes longer by the square of what tasks do, the second does not say anything."""
         class Stage:
             device = "soft"
+            has_pace = staticmethod(lambda: clock)
 
         paces, self.order, self.came = list(paces), [], {}
 
-        def run(policy, tenants, **_):
-            pace = 1
+        def run(policy, tenants, pace=False, **_):
+            wanted, pace = pace, 1
             if policy != "none":
                 pace = paces.pop(0)
                 self.order.append(policy)
@@ -55,7 +58,7 @@ class ThreadSplitTest(unittest.TestCase):
             each = lengths.get(policy, 100) * pace
             program = {"work": "", "size": 0, "rounds": 0, "checksum": 0, "right": True}
             return stage.Result(tenants, {tenant.name: {**program, "launches_ms": [(i * each, each) for i in range(10)]}
-                                          for tenant in tenants}, {}, 0)
+                                          for tenant in tenants}, {}, 0, [(10 * each, (2 * math.log(pace), 7))] if wanted else [])
 
         bench = experiments.Bench(Stage, say=lambda text: None)
         bench.stage.run = run
@@ -71,8 +74,9 @@ class ThreadSplitTest(unittest.TestCase):
         report = self.report([1, 1.5, 1.5, 2, 2.5, 2.5, 3, 3.5, 3.5, 4], {"split": 103, "fair": 110})
         self.assertEqual(self.order, "fifo split fair fifo fair split fifo split fair fifo".split())
         rows = {row[1]: row for row in report.rows}
-        self.assertEqual(rows["split"][8:10], ("1.030", "1.030, 1.030, 1.030"))
-        self.assertEqual(rows["fair"][8:10], ("1.100", "1.100, 1.100, 1.100"))
+        self.assertEqual(rows["split"][8:11], ("1.030", "", "1.030, 1.030, 1.030"))
+        self.assertEqual(rows["fair"][8:11], ("1.100", "", "1.100, 1.100, 1.100"))
+        self.assertEqual(rows["fifo"][8:11], ("differ by 44.7 %", "", ""))
         goals = {goal.text: goal.met for goal in report.goals}
         self.assertTrue(goals["12K, split: mean at most 5 % above FIFO's"])
         self.assertFalse(goals["12K, fair: mean at most 5 % above FIFO's"])
@@ -82,9 +86,23 @@ class ThreadSplitTest(unittest.TestCase):
     def test_one_disturbed_run_does_not_count(self):
         report = self.report([1, 1, 1, 1, 1, 5, 1, 1, 1, 1], {"split": 104})
         rows = {row[1]: row for row in report.rows}
-        self.assertEqual(rows["split"][9], "1.040, 5.200, 1.040")
+        self.assertEqual(rows["split"][10], "1.040, 5.200, 1.040")
         self.assertEqual(rows["split"][8], "1.040")
         self.assertTrue(all(goal.met for goal in report.goals))
+
+    def test_the_device_clock_takes_off_what_the_machine_did_and_nothing_else(self):
+        # No FIFO beside them tells that the machine is slower while split and fair run.
+        report = self.report([1, 1.2, 1.3, 1.1, 1.3, 1.2, 1, 1.4, 1.4, 1.1], {"split": 103, "fair": 110}, clock=True)
+        rows = {row[1]: row for row in report.rows}
+        self.assertEqual(rows["split"][8], "1.177")
+        self.assertEqual(rows["fair"][8], "1.362")
+        for policy, ratio in (("split", 1.03), ("fair", 1.10)):
+            self.assertAlmostEqual(float(rows[policy][9]), ratio, delta=0.007)
+        self.assertEqual(rows["fifo"][8][:11], "differ by 4")
+        self.assertEqual(rows["fifo"][9][:11], "differ by 0")
+        goals = {goal.text: goal.met for goal in report.goals}
+        self.assertTrue(goals["12K, split: mean at most 5 % above FIFO's"])
+        self.assertFalse(goals["12K, fair: mean at most 5 % above FIFO's"])
 
 
 class ProcessorsTest(unittest.TestCase):
@@ -116,6 +134,37 @@ class ProcessorsTest(unittest.TestCase):
             self.addCleanup(one.close)
             self.assertIn(f'{variable} = "', one._configuration("fair", [], {}, True))
             self.assertNotIn(variable, one._configuration("fair", [], {}))
+
+
+class DeviceClockTest(unittest.TestCase):
+    BINS = [(100, (0.0, 5.0)), (200, (1.0, 5.0)), (300, (0.5, 6.0))]
+
+    def test_a_task_has_the_device_from_when_the_one_before_is_done(self):
+        launches = {"a": [(0, 10), (12, 18)], "b": [(0, 20)], "c": [(35, 5)]}
+        self.assertEqual(measures.had_to_itself(launches), [("b", 10, 20), ("a", 20, 30), ("c", 35, 40)])
+
+    def test_paces_are_those_of_the_time(self):
+        for begin, end, expected in ((0, 100, (0, 5)), (50, 150, (0.5, 5)), (150, 250, (0.75, 5.5)), (100, 200, (1, 5)), (0, 300, (0.5, 16 / 3)), (290, 500, (0.5, 6)),
+                                     (400, 500, (0.5, 6))):
+            for value, wanted in zip(measures.paces_of(self.BINS, begin, end), expected):
+                self.assertAlmostEqual(value, wanted, msg=(begin, end))
+
+    def test_what_lengths_follow_is_found_for_all_kinds_together(self):
+        samples = [(kind, usual * math.exp(0.8 * a - 0.3 * b), [a, b]) for kind, usual in (("short", 100), ("long", 700))
+                   for a, b in ((0, 0), (0.5, 0.1), (0.2, 0.6), (1, 0.7), (0.7, -0.4))]
+        a, b = measures.follow(samples)
+        self.assertAlmostEqual(a, 0.8, places=2)
+        self.assertAlmostEqual(b, -0.3, places=2)
+
+    def test_nothing_is_learnt_where_nothing_varies(self):
+        samples = [("one", 100 + i % 3, [0.0001 * (i % 2), 0.0]) for i in range(60)]
+        for weight in measures.follow(samples):
+            self.assertAlmostEqual(weight, 0, places=1)
+
+    def test_the_clock_is_slow_while_the_device_is(self):
+        series = measures.device_clock(self.BINS, [math.log(2), 0], [0, 0])
+        for time, expected in ((0, 0), (50, 50), (100, 100), (150, 125), (200, 150), (300, 150 + 100 / 2**0.5)):
+            self.assertAlmostEqual(measures.at(series, time), expected)
 
 
 class MeasuresTest(unittest.TestCase):

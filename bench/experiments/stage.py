@@ -72,6 +72,7 @@ class Result:
     programs: dict  # Name of the tenant: what its program printed.
     counters: dict  # Name of the tenant: [(time, device time in ms)] as the server counts it; None where it does not.
     stolen: float = 0.0  # The part of the processors' time that the machine's host gave to others meanwhile.
+    paces: list = dataclasses.field(default_factory=list)  # [(end, (pace, pace))] of the device's processor, see Pacemaker; none where nobody looked.
 
     def launches(self, name):
         return self.programs[name]["launches_ms"]
@@ -231,6 +232,22 @@ class Tracer:
         return spans
 
 
+class Pacemaker:
+    """hawser-experiment-pace on the device's processor: how long the same small works take there."""
+
+    def __init__(self, program):
+        with on_processors({DEVICE_PROCESSOR}):
+            self.process = subprocess.Popen([program], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+
+    def stop(self):
+        """What it printed."""
+        return self.process.communicate()[0]
+
+    @staticmethod
+    def paces(output, start_ns):
+        return [(end - start_ns / 1e6, (vector, integer)) for end, _, vector, integer in json.loads(output)["bins"] if end > start_ns / 1e6]
+
+
 class Stage:
     def __init__(self, build, device, transport="shm", log=lambda text: None):
         self.build, self.device, self.transport, self.log = pathlib.Path(build).resolve(), device, transport, log
@@ -253,6 +270,13 @@ class Stage:
 
     def close(self):
         shutil.rmtree(self.cache, ignore_errors=True)
+
+    def has_pace(self):
+        """Whether runs can say how fast the device is meanwhile: it has a processor of its own."""
+        return bool(other_processors()) and self._pace().exists()
+
+    def _pace(self):
+        return self.build / "bench" / "experiments" / "hawser-experiment-pace"
 
     def _configuration(self, policy, tenants, settings, apart=False):
         env = {**self.worker_env, **(APART[self.device] if apart else {}), "POCL_CACHE_DIR": f"{self.cache}/pocl", "HAWSER_OPENCL_SPLIT_HISTORY": f"{self.cache}/{{tenant}}.speeds",
@@ -277,16 +301,16 @@ class Stage:
         if done.returncode != 0:
             raise Failure(f"hawser {' '.join(words)}: {done.stderr}")
 
-    def run(self, policy, tenants, limit_s=600, settings=None, later=(), sample=True, trace=False, rest_s=0):
+    def run(self, policy, tenants, limit_s=600, settings=None, later=(), sample=True, trace=False, rest_s=0, pace=False):
         """All tenants begin together, so long after the last has prepared; returns when the last has ended. `later`: [(seconds, [word])], what an operator
         types while they run: hawser word... `sample`: ask the server ten times a second what each has used. `trace`:
-        take that from a trace of their kernels, which says when each ran and not only how much. The device has a processor
+        take that from a trace of their kernels, which says when each ran and not only how much. `pace`: see Pacemaker; needs has_pace(). The device has a processor
         of its own, as a GPU is one beside them, where there are two."""
         folder = pathlib.Path(tempfile.mkdtemp(prefix="hawser-experiment-run-"))
         try:
             others = other_processors()
             with on_processors(others):
-                return self._run(policy, tenants, limit_s, settings or {}, later, sample, trace, rest_s, folder, bool(others))
+                return self._run(policy, tenants, limit_s, settings or {}, later, sample, trace, rest_s, pace, folder, bool(others))
         finally:
             shutil.rmtree(folder, ignore_errors=True)
 
@@ -325,12 +349,12 @@ class Stage:
             raise Failure(f"wrong results under {wrong}")
         return {policy: program["slots_per_s"] for policy, program in programs.items()}
 
-    def _run(self, policy, tenants, limit_s, settings, later, sample, trace, rest_s, folder, apart):
+    def _run(self, policy, tenants, limit_s, settings, later, sample, trace, rest_s, pace, folder, apart):
         config = folder / "hawserd.toml"
         config.write_text(self._configuration(policy, tenants, settings, apart))
         deadline = time.monotonic() + limit_s
         start, until = folder / "start", folder / "until"
-        guests, sampler, tracer = [], None, None
+        guests, sampler, tracer, pacemaker = [], None, None, None
         try:
             # What tests do to freed memory costs time.
             quiet = {**os.environ, "MALLOC_PERTURB_": "0"}
@@ -352,6 +376,8 @@ class Stage:
                     elif sample:
                         sampler = Sampler(str(self.hawser), server.uri)
                         sampler.first.wait(10)
+                    if pace:
+                        pacemaker = Pacemaker(self._pace())
                     start_ns = time.clock_gettime_ns(time.CLOCK_MONOTONIC) + 300_000_000
                     start.with_suffix(".part").write_text(f"{start_ns}\n")
                     start.with_suffix(".part").rename(start)
@@ -366,17 +392,18 @@ class Stage:
                     until.write_text("")
                     programs = {guest.tenant.name: guest.finish(deadline) for guest in guests}
                     stolen = processors.stolen()
+                    paces = Pacemaker.paces(pacemaker.stop(), start_ns) if pacemaker is not None else []
                     time.sleep(0.15)  # One more sample.
                     if tracer is not None:
                         tracer.stop()
                         until_ms = max(b + l for program in programs.values() for b, l in program["launches_ms"])
                         counters = {name: measures.used_of_spans(spans, until_ms) if spans else None
                                     for name, spans in tracer.spans(tenants, start_ns).items()}
-                        return Result(tenants, programs, counters, stolen)
+                        return Result(tenants, programs, counters, stolen, paces)
                     if sampler is None:
-                        return Result(tenants, programs, {tenant.name: None for tenant in tenants}, stolen)
+                        return Result(tenants, programs, {tenant.name: None for tenant in tenants}, stolen, paces)
                     sampler.stop()
-                    return Result(tenants, programs, sampler.counters(tenants, start_ns), stolen)
+                    return Result(tenants, programs, sampler.counters(tenants, start_ns), stolen, paces)
                 except Failure as failure:
                     raise Failure(f"{failure}\n--- hawserd's log\n{''.join(server.log[-40:])}") from None
                 finally:
@@ -386,5 +413,7 @@ class Stage:
                         sampler.stop()
                     if tracer is not None:
                         tracer.stop()
+                    if pacemaker is not None and pacemaker.process.returncode is None:
+                        pacemaker.stop()
         except RuntimeError as error:
             raise Failure(str(error)) from None
