@@ -178,6 +178,10 @@ class _Run:
     kinds: dict  # Name: the mean of its runtimes.
     stolen: float
     result: object  # The stage's.
+    device: dict = dataclasses.field(default_factory=dict)  # Its tasks' launches by the device's clock, if it has one.
+
+    def device_mean(self, repeat):
+        return statistics.fmean(length for of in self.device.values() for _, length in of[:repeat])
 
 
 def _run_six(bench, label, policy, tenants, repeat, slice_us, report):
@@ -186,22 +190,20 @@ def _run_six(bench, label, policy, tenants, repeat, slice_us, report):
     # A rest, so that a policy that remembers use has forgotten that of the preparations.
     result = bench.run_undisturbed(policy, [*tenants, before], settings={"slice_us": slice_us} if slice_us else None, rest_s=bench.seconds(4, 0),
                                    pace=not bench.quick and bench.stage.has_pace())
-    classes, even = {}, {}
-    paced = measures.at_even_pace({tenant.name: result.launches(tenant.name) for tenant in tenants}, {tenant.name: tenant.kind for tenant in tenants}, repeat)
+    classes = {}
     for tenant in tenants:
         classes.setdefault(tenant.kind, []).extend(result.lengths(tenant.name)[:repeat])
-        even.setdefault(tenant.kind, []).extend(paced[tenant.name])
     report.data.append({"mix": label, "policy": policy, "slice_us": slice_us, "stolen": result.stolen, "launches_ms": {
         tenant.name: result.launches(tenant.name) for tenant in tenants},
         "paces": [[round(end), [round(pace, 3) for pace in paces]] for end, paces in result.paces]})
-    run = _Run(measures.variation(classes), measures.worst_ratio(classes), measures.variation(even), measures.worst_ratio(even), measures.overall_mean(classes),
+    run = _Run(measures.variation(classes), measures.worst_ratio(classes), *_at_even_pace({tenant.name: result.launches(tenant.name) for tenant in tenants}, tenants, repeat), measures.overall_mean(classes),
                {kind: statistics.fmean(times) for kind, times in classes.items()}, result.stolen, result)
     return run, {tenant.name: result.lengths(tenant.name)[:repeat] for tenant in tenants}
 
 
-def _means_by_device(runs, repeat):
-    """The mean runtime of each run by the device's clock, {policy: [mean]}, and how the tasks' lengths follow the paces; how they do is learnt from FIFO's, which had
-    the device for themselves. `runs`: policy -> [_Run]; all have paces."""
+def _by_the_device(runs, repeat):
+    """Gives each run what it is by the device's clock. How the lengths of tasks follow the paces is learnt from FIFO's, which had the device for themselves. `runs`:
+    policy -> [_Run]; all have paces."""
     samples = []
     for run in runs["fifo"]:
         kinds = {tenant.name: tenant.kind for tenant in run.result.tenants if tenant.kind}
@@ -211,12 +213,21 @@ def _means_by_device(runs, repeat):
     weights = measures.follow(samples)
     usual = [statistics.fmean(paces) for paces in zip(*(paces for _, _, paces in samples))]
 
-    def mean(result):
-        clock = measures.device_clock(result.paces, weights, usual)
-        return statistics.fmean(measures.at(clock, begin + length) - measures.at(clock, begin)
-                                for tenant in result.tenants if tenant.kind for begin, length in result.launches(tenant.name)[:repeat])
+    for of in runs.values():
+        for run in of:
+            clock = measures.device_clock(run.result.paces, weights, usual)
+            run.device = {tenant.name: [(measures.at(clock, begin), measures.at(clock, begin + length) - measures.at(clock, begin))
+                                        for begin, length in run.result.launches(tenant.name)] for tenant in run.result.tenants if tenant.kind}
+            run.even_cv, run.even_worst = _at_even_pace(run.device, run.result.tenants, repeat)
 
-    return {policy: [mean(run.result) for run in of] for policy, of in runs.items()}, weights
+
+def _at_even_pace(launches, tenants, repeat):
+    """CV and max/min at an even pace. `launches`: of those with a kind."""
+    kinds = {tenant.name: tenant.kind for tenant in tenants if tenant.kind}
+    classes = {}
+    for name, times in measures.at_even_pace(launches, kinds, repeat).items():
+        classes.setdefault(kinds[name], []).extend(times)
+    return measures.variation(classes), measures.worst_ratio(classes)
 
 
 def _by_neighbours(order, values):
@@ -258,7 +269,7 @@ def _thread_split(bench, figure, title, family, mixes):
             report.text.append("By the device's clock: equal runs of FIFO differ, because the processor that is the device is faster in one minute than in the next. So a program beside the device's thread (`hawser-experiment-pace`) does the same "
                                "two small works 400 times a second, vector and integer arithmetic, which takes 1.5 % of that processor under every policy. How the length of a task follows the two is learnt from FIFO's runs, in which each task has the "
                                "device for itself once the one before is done; with that, runtimes become those of a device that keeps its speed. Nothing of it comes from the runs of `split` and `fair`, so what these cost is all in their means. The goal for the mean is judged by this; the plain ratio stands beside it, "
-                               "and in FIFO's lines how much (standard deviation) its own runs differ by each.")
+                               "and in FIFO's lines how much (standard deviation) its own runs differ by each. At an even pace is, then, what is left of these runtimes.")
         report.text.append(f"The slice is the shortest task of a mix, alone, by {TURNS['split']} for `split`, by {TURNS['fair']} for `fair`. In the first round FIFO's tasks wait for half of the others on average, later for all; "
                            "in turns they always have all beside them. Over ten rounds that alone is a mean of 4.3 % above FIFO's. Of two sizes one comes first in one run, the other in the next.")
         if bench.stage.device == "pocl":
@@ -278,9 +289,10 @@ def _thread_split(bench, figure, title, family, mixes):
             for name, times in tasks.items():
                 lengths.setdefault(policy, {}).setdefault(name, []).extend(times)
         plain = {policy: [one.mean for one in of] for policy, of in runs.items()}
-        device, weights = plain, None
-        if all(one.result.paces for of in runs.values() for one in of):
-            device, weights = _means_by_device(runs, repeat)
+        device, clock = plain, all(one.result.paces for of in runs.values() for one in of)
+        if clock:
+            _by_the_device(runs, repeat)
+            device = {policy: [one.device_mean(repeat) for one in of] for policy, of in runs.items()}
         plain_ratios, ratios = _by_neighbours(order, plain), _by_neighbours(order, device)
         middle = {policy: {field: statistics.median(getattr(one, field) for one in of) for field in ("cv", "worst", "even_cv", "even_worst", "stolen")}
                   for policy, of in runs.items()}
@@ -289,10 +301,10 @@ def _thread_split(bench, figure, title, family, mixes):
             mid = middle[policy]
             means = ", ".join(f"{kind}: {statistics.median(one.kinds[kind] for one in of):.1f} ms" for kind in of[0].kinds)
             # Of FIFO: how much the means of equal runs differ, which is what a ratio cannot tell.
-            judged = ("", "", f"differ by {_percent(_spread(plain[policy]))}", f"differ by {_percent(_spread(device[policy]))}" if weights else "", "")
+            judged = ("", "", f"differ by {_percent(_spread(plain[policy]))}", f"differ by {_percent(_spread(device[policy]))}" if clock else "", "")
             if policy != "fifo":
                 ratio, plain_ratio = statistics.median(ratios[policy]), statistics.median(plain_ratios[policy])
-                judged = (_percent(mid["even_cv"]), f"{mid['even_worst']:.2f}", f"{plain_ratio:.3f}", f"{ratio:.3f}" if weights else "", ", ".join(f"{one:.3f}" for one in ratios[policy]))
+                judged = (_percent(mid["even_cv"]), f"{mid['even_worst']:.2f}", f"{plain_ratio:.3f}", f"{ratio:.3f}" if clock else "", ", ".join(f"{one:.3f}" for one in ratios[policy]))
                 report.goal(f"{label}, {policy}: CV at most half of FIFO's", mid["even_cv"] <= 0.5 * fifo_cv, f"{_percent(mid['even_cv'])} of {_percent(fifo_cv)}")
                 report.goal(f"{label}, {policy}: max/min at most 1.15", mid["even_worst"] <= 1.15, f"{mid['even_worst']:.3f}")
                 report.goal(f"{label}, {policy}: mean at most 5 % above FIFO's", ratio <= 1.05, f"{_percent(ratio - 1)}")

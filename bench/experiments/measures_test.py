@@ -105,6 +105,30 @@ class ThreadSplitTest(unittest.TestCase):
         self.assertFalse(goals["12K, fair: mean at most 5 % above FIFO's"])
 
 
+class ByTheDeviceTest(unittest.TestCase):
+    """Runs by the device's clock."""
+
+    @staticmethod
+    def run_of(launches, paces):
+        tenants = [stage.Tenant(name, {}, "kind") for name in launches] + [stage.Tenant("before", {})]
+        result = stage.Result(tenants, {name: {"launches_ms": of} for name, of in launches.items()}, {}, 0, paces)
+        return experiments._Run(0, 0, 0, 0, 0, {}, 0, result)
+
+    def test_launches_are_as_long_as_the_device_worked(self):
+        slow = math.log(2)
+        # One after the other, and twice as long while the first work takes twice as long.
+        fifo = self.run_of({"a": [(0, 100), (300, 100)] * 20, "b": [(0, 300)] * 20}, [(100, (0, 3)), (300, (slow, 3)), (400, (0, 3))])
+        split = self.run_of({"a": [(0, 200)], "b": [(100, 300)]}, [(100, (slow, 3)), (200, (0, 3)), (400, (0, 3))])
+        experiments._by_the_device({"fifo": [fifo], "split": [split]}, 1)
+        (begin, a), = split.device["a"]
+        (_, b), = split.device["b"]
+        self.assertEqual(begin, 0)
+        self.assertAlmostEqual(b / a, 300 / 150, places=2)
+        self.assertAlmostEqual(split.device_mean(1), (a + b) / 2)
+        self.assertEqual((split.even_cv, split.even_worst), experiments._at_even_pace(split.device, split.result.tenants, 1))
+        self.assertNotIn("before", split.device)
+
+
 class ProcessorsTest(unittest.TestCase):
     """The device's own processor."""
 
