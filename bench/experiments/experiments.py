@@ -267,7 +267,7 @@ def _thread_split(bench, figure, title, family, mixes):
                            "changes from minute to minute; each number is the median of the runs.")
         if bench.stage.has_pace():
             report.text.append("By the device's clock: equal runs of FIFO differ, because the processor that is the device is faster in one minute than in the next. So a program beside the device's thread (`hawser-experiment-pace`) does the same "
-                               "two small works 400 times a second, vector and integer arithmetic, which takes 1.5 % of that processor under every policy. How the length of a task follows the two is learnt from FIFO's runs, in which each task has the "
+                               "two small works 400 times a second, vector and integer arithmetic, which takes 2.3 % of that processor under every policy. How the length of a task follows the two is learnt from FIFO's runs, in which each task has the "
                                "device for itself once the one before is done; with that, runtimes become those of a device that keeps its speed. Nothing of it comes from the runs of `split` and `fair`, so what these cost is all in their means. The goal for the mean is judged by this; the plain ratio stands beside it, "
                                "and in FIFO's lines how much (standard deviation) its own runs differ by each. At an even pace is, then, what is left of these runtimes.")
         report.text.append(f"The slice is the shortest task of a mix, alone, by {TURNS['split']} for `split`, by {TURNS['fair']} for `fair`. In the first round FIFO's tasks wait for half of the others on average, later for all; "

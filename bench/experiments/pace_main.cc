@@ -22,7 +22,8 @@
 
 namespace {
 
-constexpr timespec kEvery = {0, 2'500'000};  // A sample takes about 35 us: a hundredth of the processor and a half.
+// A sample's works take 30 us and waking up as much again: 2.3 % of a processor that is busy with something else.
+constexpr timespec kEvery = {0, 2'500'000};
 constexpr double kBinMs = 250;
 
 double Now(clockid_t clock) {

@@ -50,6 +50,20 @@ class SmokeTest(unittest.TestCase):
         bench.judge_results(report)
         self.assertTrue(report.goals[0].met, report.goals[0].value)
 
+    def test_the_pace_of_the_device_is_known_for_the_whole_run(self):
+        if not self.stage.has_pace():
+            self.skipTest("the device has no processor of its own here")
+        result = self.stage.run("fair", [stage.Tenant("one", {"work": "madd", "size": 40, "repeat": 3, "delay_ms": 600})], pace=True)
+        ends = [end for end, _ in result.paces]
+        self.assertEqual(ends, sorted(ends))
+        self.assertGreaterEqual(len(ends), 2)
+        last = max(begin + length for begin, length in result.launches("one"))
+        self.assertGreaterEqual(ends[-1], last)
+        for _, paces in result.paces:
+            self.assertEqual(len(paces), 2)
+            for pace in paces:  # Logarithms of microseconds: between a tenth and a second.
+                self.assertTrue(-2.3 < pace < 14, pace)
+
     def test_launches_that_wait_for_each_other(self):
         # Several under way in one queue, each long enough to be split: the second must not pass the gate and then wait
         # for parts of the first, which would have to pass it too.
