@@ -4,8 +4,8 @@
 
 What a passing program says behind "skipped here:" is listed as well: a part of its work that it left out.
 
-The last line reads "N passed, N failed, N skipped". A test inside a GoogleTest program that skipped
-itself is listed too, but the program counts once, as CTest counts it.
+The last line reads "N passed, N failed, N skipped". A test inside a GoogleTest or unittest program that
+skipped itself is listed too, but the program counts once, as CTest counts it.
 """
 
 import re
@@ -13,6 +13,8 @@ import sys
 import xml.etree.ElementTree as ElementTree
 
 PART = "skipped here:"
+UNITTEST_SKIP = re.compile(r"^(\w+) \(.*\.\.\. skipped (['\"])(.*)\2$")
+UNITTEST_SKIPS = re.compile(r"^(?:OK|FAILED) \(.*\bskipped=(\d+)")
 GTEST_SKIP = re.compile(r"^\[  SKIPPED \] (\S+) \(\d+ ms\)$")
 
 
@@ -30,9 +32,13 @@ def reason_of(case):
 
 
 def inner_skips(case):
-    """(test, reason) of the GoogleTest tests that skipped themselves inside a program that passed."""
+    """(test, reason) of the GoogleTest and unittest tests that skipped themselves inside a program that passed."""
     lines = (case.findtext("system-out") or "").splitlines()
-    found = {}
+    found = {match.group(1): match.group(3) for match in map(UNITTEST_SKIP.match, lines) if match}
+    # unittest names them with verbosity=2 only.
+    unnamed = sum(int(match.group(1)) for match in map(UNITTEST_SKIPS.match, lines) if match) - len(found)
+    if unnamed > 0:
+        found[f"{unnamed} of its tests"] = "no reason given; unittest gives it with verbosity=2"
     for index, line in enumerate(lines):
         match = GTEST_SKIP.match(line)
         if not match:

@@ -157,7 +157,6 @@ class SyntaxTest(unittest.TestCase):
 
     def test_shellcheck_has_nothing_to_say(self):
         if shutil.which("shellcheck") is None:
-            print("skipped here: shellcheck is not installed")  # For scripts/test_summary.py; unittest tells nobody.
             self.skipTest("shellcheck is not installed")
         scripts = [str(ROOT / "hawser"), str(ROOT / ".ci/run"), *map(str, sorted((ROOT / "scripts").glob("*.sh")))]
         result = subprocess.run(["shellcheck", *scripts], capture_output=True, text=True)
@@ -165,4 +164,4 @@ class SyntaxTest(unittest.TestCase):
 
 
 if __name__ == "__main__":
-    unittest.main()
+    unittest.main(verbosity=2)

@@ -34,6 +34,19 @@ this kernel has no AF_VSOCK loopback
 [  SKIPPED ] 1 test, listed below:
 [  SKIPPED ] Vsock.Loopback
 </system-out></testcase>
+  <testcase name="python" classname="python" time="0.2" status="run"><system-out>test_all (__main__.ATest.test_all) ... ok
+test_processors (__main__.ATest.test_processors) ... skipped "there's one processor"
+test_skips (__main__.ATest.test_skips) ... ok
+
+Ran 3 tests in 0.010s
+
+OK (skipped=1)
+</system-out></testcase>
+  <testcase name="terse" classname="terse" time="0.2" status="run"><system-out>s..s
+Ran 4 tests in 0.010s
+
+OK (skipped=2)
+</system-out></testcase>
   <testcase name="tidy" classname="tidy" time="0.2" status="run"><system-out>3 sources checked
 skipped here: 6 of 9 sources, looked at elsewhere
 </system-out></testcase>
@@ -51,8 +64,8 @@ class SummaryTest(unittest.TestCase):
         self.lines = out.getvalue().splitlines()
 
     def test_the_last_line_counts(self):
-        self.assertEqual(self.lines[-1], "3 passed, 2 failed, 2 skipped")
-        self.assertEqual(self.lines[-2], "2 skipped inside programs that passed")
+        self.assertEqual(self.lines[-1], "5 passed, 2 failed, 2 skipped")
+        self.assertEqual(self.lines[-2], "4 skipped inside programs that passed")
 
     def test_skipped_tests_have_their_reason(self):
         self.assertIn("skipped: absent: skipped: clpeak is not installed", self.lines)
@@ -60,6 +73,10 @@ class SummaryTest(unittest.TestCase):
 
     def test_tests_that_skip_inside_a_program_are_listed(self):
         self.assertIn("skipped inside units: Vsock.Loopback: this kernel has no AF_VSOCK loopback", self.lines)
+
+    def test_python_tests_that_skip_are_listed(self):
+        self.assertIn("skipped inside python: test_processors: there's one processor", self.lines)
+        self.assertIn("skipped inside terse: 2 of its tests: no reason given; unittest gives it with verbosity=2", self.lines)
 
     def test_what_a_program_leaves_out_is_listed(self):
         self.assertIn("skipped inside tidy: part 1: 6 of 9 sources, looked at elsewhere", self.lines)

@@ -69,7 +69,6 @@ class Redirection(unittest.TestCase):
     def test_a_runtime_that_the_program_brings_along(self):
         toolkit = os.environ.get("HAWSER_TEST_CUDART")
         if not toolkit or not os.path.exists(toolkit):
-            print("skipped here: the toolkit has no shared runtime here")  # For scripts/test_summary.py; unittest tells nobody.
             self.skipTest("the toolkit has no shared runtime here")
         # Preloaded by its full path: the loader takes it instead of ours.
         done = run("env", f"LD_LIBRARY_PATH={os.path.dirname(toolkit)}:{BUILD}/soft", FOLDER / "cudart_launches_shared",
@@ -83,4 +82,4 @@ class Redirection(unittest.TestCase):
 
 
 if __name__ == "__main__":
-    unittest.main(argv=sys.argv[:1])
+    unittest.main(argv=sys.argv[:1], verbosity=2)
