@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <sched.h>
+#include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -68,6 +69,12 @@ void LeaveBatchClass() {
   int policy = 0, nice = 0;
   // sched_setscheduler() would keep the long slices.
   if (Look(&policy, &nice) && policy == SCHED_BATCH) (void)Set(SCHED_OTHER, nice, 0, 0);
+}
+
+bool TakeExactTimers() {
+  // The least that there is; 0 would be the usual.
+  constexpr unsigned long kLeastSlackNs = 1;
+  return ::prctl(PR_SET_TIMERSLACK, kLeastSlackNs, 0, 0, 0) == 0;
 }
 
 }  // namespace hawser::wire

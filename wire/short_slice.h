@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// How soon a thread runs that has just been woken.
+// How soon a thread runs that has just been woken, or that a timer wakes.
 #ifndef HAWSER_WIRE_SHORT_SLICE_H_
 #define HAWSER_WIRE_SHORT_SLICE_H_
 
@@ -21,6 +21,11 @@ bool TakeShortSlices();
 bool TakeBatchClass();
 /// Takes that back.
 void LeaveBatchClass();
+
+/// For threads that sleep until some moment and that a device or another process waits for then: timers wake the
+/// calling thread, and those it starts from now on, when they are due; the kernel may let others sleep 50 us longer, to
+/// wake several at once (prctl(2), PR_SET_TIMERSLACK). False: nothing was changed, because the kernel refused.
+bool TakeExactTimers();
 
 }  // namespace hawser::wire
 

@@ -138,7 +138,7 @@ int main(int argc, char** argv) {
   experiments::Options options;
   experiments::Work work;
   std::string problem = experiments::Parse(argc, argv, &options);
-  if (problem.empty() && !experiments::MakeWork(options.work, options.size, options.rounds, &work)) {
+  if (problem.empty() && !experiments::MakeWork(options.work, options.size, options.rounds, &work, options.columns)) {
     problem = "there is no work '" + options.work + "'";
   }
   if (!problem.empty()) {

@@ -38,7 +38,8 @@ SIZES = {
 
 # What thread-split really measures; how many rounds is set for each machine, see TASK_MS. The matrices stay small, so that one fits a core's own cache: with large ones
 # every turn begins by fetching them anew, which has nothing to do with whose turn it is. Sobel's widths are multiples of its work-group's 64: groups of which half a row is outside of the picture
-# take half as long as others, and how long a part takes is foreseen by their number.
+# take half as long as others, and how long a part takes is foreseen by their number. So on the software device, whose matrices are smaller than that, the product's work-groups are tiles of
+# 8 columns and 8 rows (rows of 64 left the second group of a row of 104 a fifth shorter than the first, and a turn has only some twenty of them).
 LONG = {
     "pocl": {
         "matmul": {f"{k}K": {"work": "matmul", "size": 20 * k, "rounds": 40} for k in (9, 10, 11, 12, 13, 14)},
@@ -47,7 +48,7 @@ LONG = {
                     "20M": {"work": "binomial", "size": 129024}},
     },
     "soft": {
-        "matmul": {f"{k}K": {"work": "matmul", "size": 8 * k, "rounds": 450} for k in (9, 10, 11, 12, 13, 14)},
+        "matmul": {f"{k}K": {"work": "matmul", "size": 16 * k, "rounds": 60, "columns": 8} for k in (9, 10, 11, 12, 13, 14)},
         "sobel": {"2560": {"work": "sobel", "size": 128, "rounds": 2200}, "8192": {"work": "sobel", "size": 192, "rounds": 1280}},
         "options": {"5M": {"work": "binomial", "size": 23040}, "10M": {"work": "binomial", "size": 46080},
                     "20M": {"work": "binomial", "size": 92160}},
@@ -55,7 +56,7 @@ LONG = {
 }
 # A task has this many turns if it is the shortest of its mix. Fewer, and one that ends a turn later than another has waited much longer; more, and what changing over costs
 # (caches that are cold) is what is measured. And a half, so that a machine whose speed varies by some percent does not add a turn.
-TURNS = {"split": 16.5, "fair": 22.5}
+TURNS = {"split": 16.5, "fair": 16.5}
 
 # The shortest task of a mix takes this long alone, on a fast machine and on a slow one, as the paper's do (its table 2: six of 12K in 5.2 s): all of the mix do their
 # rounds as often as it takes. So a turn is many times longer than a hand-over, which takes 0.4 to 0.7 ms on the machines that were seen, and an experiment takes
@@ -262,6 +263,9 @@ def _thread_split(bench, figure, title, family, mixes):
     ], ("tasks", "policy", "runs", "CV", "max/min", "CV, even pace", "max/min, even pace", "mean", "mean by FIFO's", "by the device's clock", "of each run", "stolen"))
     family_sizes = bench.sizes[family] if bench.quick else LONG[bench.stage.device][family]
     if not bench.quick:
+        columns = next((size["columns"] for size in family_sizes.values() if "columns" in size), None)
+        if columns:
+            report.text.append(f"Work-groups are tiles of {columns} by {64 // columns}, so that all have as much to do.")
         report.text.append(f"Where a task has rounds, as many of them that the shortest of a mix takes {TASK_MS} ms alone on this machine.")
         report.text.append("All of it three times: the order is fifo, split, fair, fifo, fair, split, fifo, split, fair, fifo. A run's mean is compared with that of the FIFO runs before and behind it, because the machine's pace "
                            "changes from minute to minute; each number is the median of the runs.")

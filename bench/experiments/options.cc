@@ -5,6 +5,8 @@
 #include <cstdlib>
 #include <map>
 
+#include "bench/experiments/work.h"
+
 namespace experiments {
 namespace {
 
@@ -20,8 +22,8 @@ bool Number(const std::string& text, double least, double most, double* value) {
 }  // namespace
 
 const char kUsage[] =
-    "--work matmul|sobel|binomial|madd [--size N] [--rounds N] --seconds S | --repeat N | --slots N --slot-ms X --side "
-    "0|1\n"
+    "--work matmul|sobel|binomial|madd [--size N] [--rounds N] [--columns N] --seconds S | --repeat N | --slots N "
+    "--slot-ms X --side 0|1\n"
     "  [--period-ms X] [--delay-ms X] [--think-us X] [--seed N] [--depth N] [--warm N] [--start FILE] [--until FILE] "
     "[--device TEXT]\n"
     "Prints 'ready' on stderr, waits for the start, launches, and prints one JSON object.\n";
@@ -36,6 +38,7 @@ std::string Parse(int argc, char** argv, Options* options) {
   const std::map<std::string, Field> numbers = {
       {"--size", {&options->size, nullptr, 1, 131072}},
       {"--rounds", {&options->rounds, nullptr, 1, 1e9}},
+      {"--columns", {&options->columns, nullptr, 1, kGroup}},
       {"--repeat", {&options->repeat, nullptr, 1, 1e6}},
       {"--slots", {&options->slots, nullptr, 2, 1e6}},
       {"--side", {&options->side, nullptr, 0, 1}},
@@ -69,6 +72,7 @@ std::string Parse(int argc, char** argv, Options* options) {
     if (field.number != nullptr) *field.number = number;
   }
   options->seed = static_cast<unsigned>(seed);
+  if (kGroup % options->columns != 0) return "--columns must divide 64";
   if (options->seconds == 0 && options->repeat == 0 && options->slots == 0) {
     return "one of --seconds, --repeat and --slots must be there";
   }

@@ -12,6 +12,7 @@ struct Options {
   std::string work = "matmul";
   int size = 256;
   int rounds = 1;
+  int columns = 64;      ///< Of a work-group of 64 where the work has two dimensions.
   double seconds = 0;    ///< Of launching; 0: until `repeat` launches.
   int repeat = 0;        ///< 0: until `seconds` are over.
   double period_ms = 0;  ///< A launch every so often; 0: when the one before is done.

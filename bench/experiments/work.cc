@@ -50,7 +50,7 @@ double Option(double price, double strike) {
 
 }  // namespace
 
-bool MakeWork(const std::string& name, int size, int rounds, Work* work) {
+bool MakeWork(const std::string& name, int size, int rounds, Work* work, int columns) {
   work->name = name;
   work->size = size;
   work->rounds = rounds;
@@ -62,16 +62,15 @@ bool MakeWork(const std::string& name, int size, int rounds, Work* work) {
     work->results = n;
   } else if (name == "madd") {
     work->dimensions = 1;
-    work->group[0] = 64;
-    work->items[0] = RoundUp(n * n, 64);
+    work->group[0] = kGroup;
+    work->items[0] = RoundUp(n * n, kGroup);
     work->results = n * n;
   } else if (name == "matmul" || name == "sobel") {
     work->dimensions = 2;
-    // Rows, so that a launch has as many places to be split at as the matrix has rows.
-    work->group[0] = 64;
-    work->group[1] = 1;
-    work->items[0] = RoundUp(n, 64);
-    work->items[1] = n;
+    work->group[0] = static_cast<size_t>(columns);
+    work->group[1] = kGroup / work->group[0];
+    work->items[0] = RoundUp(n, work->group[0]);
+    work->items[1] = RoundUp(n, work->group[1]);
     work->results = n * n;
   } else {
     return false;

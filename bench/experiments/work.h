@@ -36,8 +36,12 @@ struct Work {
   double WorstError(const std::vector<float>& out) const;
 };
 
-/// False when there is no such work, or it would not fit into 32-bit indexes.
-bool MakeWork(const std::string& name, int size, int rounds, Work* work);
+/// Work-items of a group, and its columns where nothing else is said.
+inline constexpr int kGroup = 64;
+
+/// False when there is no such work, or it would not fit into 32-bit indexes. `columns`: of a work-group of what has
+/// two dimensions, a divisor of kGroup.
+bool MakeWork(const std::string& name, int size, int rounds, Work* work, int columns = kGroup);
 
 /// FNV-1a over the bytes.
 uint64_t Checksum(const std::vector<float>& out);

@@ -117,11 +117,11 @@ uint64_t GrantGate::SliceUnit(uint64_t word) const {
   return slice_unit_ns_.load(std::memory_order_relaxed);
 }
 
-uint64_t GrantGate::PieceNs() const {
+uint64_t GrantGate::PieceNs(uint64_t grain_ns) const {
   const uint64_t unit = UnitNs();
   if (unit == 0 || unit == kWhole) return unit;
   const uint64_t slice = slot_.page.slice_ns.load(std::memory_order_relaxed);
-  return NextPieceNs(EarlyNs(), unit, slice, gate_.TakenNs());
+  return NextPieceNs(EarlyNs(), unit, slice, gate_.TakenNs(), grain_ns);
 }
 
 uint32_t GrantGate::Tenants() const { return std::max(1u, slot_.tenants.load(std::memory_order_relaxed)); }

@@ -45,7 +45,7 @@ class GrantGate final : public LaunchGate {
   void SetClosed(std::function<void()> closed) override;
 
   uint64_t UnitNs() const override;
-  uint64_t PieceNs() const override;
+  uint64_t PieceNs(uint64_t grain_ns) const override;
   uint32_t Tenants() const override;
   bool TryEnter(uint64_t estimated_ns) override;
   bool Enter(uint64_t estimated_ns) override;

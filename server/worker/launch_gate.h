@@ -41,8 +41,12 @@ class LaunchGate {
   /// How long one unit should keep the device, nanoseconds; longer launches are split when they can be. 0: alone.
   virtual uint64_t UnitNs() const = 0;
   /// How long the next part of a launch that is split should keep the device, nanoseconds: UnitNs(), or less where a
-  /// slice has several parts (NextPieceNs(), early_leave.h).
-  virtual uint64_t PieceNs() const { return UnitNs(); }
+  /// slice has several parts (NextPieceNs(), early_leave.h). `grain_ns`: what the smallest possible part needs; 0: not
+  /// known.
+  virtual uint64_t PieceNs(uint64_t grain_ns) const {
+    (void)grain_ns;
+    return UnitNs();
+  }
   /// Who shares the device at the moment, this session's tenant included. For first rounds (paper 004).
   virtual uint32_t Tenants() const = 0;
 

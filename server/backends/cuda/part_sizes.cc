@@ -2,6 +2,7 @@
 #include "server/backends/cuda/part_sizes.h"
 
 #include <algorithm>
+#include <numeric>
 
 #include "scheduler/core/thread_group.h"
 
@@ -37,9 +38,11 @@ bool PartSizes::IsLong(const KernelFacts& kernel, const KernelLaunch& launch) co
 
 uint64_t PartSizes::Blocks(const KernelFacts& kernel, const KernelLaunch& launch, uint64_t remaining) const {
   if (settings_->size != 0) return std::min({settings_->size, remaining, KernelLaunch::kMostPartBlocks});
-  const uint64_t unit = LengthNs(gate_->PieceNs(), kernel, launch);
-  if (unit == 0) return std::min(remaining, KernelLaunch::kMostPartBlocks);  // Alone by now.
   const uint64_t block = launch.block_threads();
+  // Parts are made of so many (WholeGroups()).
+  const uint64_t grain = history_->Estimate(kernel.key, std::lcm(scheduler::kGroupThreads, block)).value_or(0);
+  const uint64_t unit = LengthNs(gate_->PieceNs(grain), kernel, launch);
+  if (unit == 0) return std::min(remaining, KernelLaunch::kMostPartBlocks);  // Alone by now.
   const double rate = history_->Rate(kernel.key);
   const uint64_t threads = rate > 0 ? scheduler::NextGroup(unit, rate * 1e9)
                                     : scheduler::FirstGroup(cores_, settings_->beta, gate_->Tenants());

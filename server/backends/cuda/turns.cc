@@ -342,6 +342,7 @@ void Turns::Sleep(std::unique_lock<std::mutex>* lock, const std::list<std::uniqu
 
 void Turns::Thread() {
   (void)wire::TakeShortSlices();
+  (void)wire::TakeExactTimers();
   // What is done here is of no concern to a capture that is under way in the guest.
   if (driver_->cuThreadExchangeStreamCaptureMode != nullptr) {
     CUstreamCaptureMode mode = CU_STREAM_CAPTURE_MODE_RELAXED;

@@ -25,8 +25,8 @@ constexpr std::chrono::milliseconds kBetweenSaves{200};
 /// Longer estimates are no help, and sums of them would not fit into a time.
 constexpr uint64_t kMostEstimateNs = uint64_t{1} << 40;
 
-std::chrono::nanoseconds EstimateOf(const Unit& unit) {
-  return std::chrono::nanoseconds(std::min(unit.estimate, kMostEstimateNs));
+std::chrono::nanoseconds Bounded(uint64_t estimate) {
+  return std::chrono::nanoseconds(std::min(estimate, kMostEstimateNs));
 }
 
 }  // namespace
@@ -67,8 +67,9 @@ CUresult Units::Run(Unit unit, CUstream stream, const std::function<CUresult()>&
     if (unit.entered) {
       unit.run_at = Unit::Clock::now();
       unit.behind = !units_.empty() && !units_.back().over && !units_.back().left_early;
-      const auto begins = units_.empty() ? unit.run_at : std::max(unit.run_at, units_.back().ends_about);
-      unit.ends_about = begins + EstimateOf(unit);
+      const bool alone = units_.empty() || units_.back().over;
+      unit.begins_about = alone ? unit.run_at : std::max(unit.run_at, units_.back().ends_about);
+      unit.ends_about = unit.begins_about + Bounded(unit.estimate);
       units_.push_back(std::move(unit));
     } else {
       unasked_.push_back(std::move(unit));
@@ -79,16 +80,22 @@ CUresult Units::Run(Unit unit, CUstream stream, const std::function<CUresult()>&
   return CUDA_SUCCESS;
 }
 
-bool Units::Leave(const Unit& unit, uint64_t bill) {
+bool Units::Leave(const Unit& unit, uint64_t bill, uint64_t length) {
   bool left_early = false;
   {
     const std::lock_guard<std::mutex> lock(mutex_);
-    units_.front().over = true;
-    left_early = units_.front().left_early;
+    Unit& front = units_.front();
+    front.over = true;
+    left_early = front.left_early;
     if (units_.size() > 1) {
-      // The next one begins where this one has ended.
+      // The next one began where this one has ended; to hear of that took this thread a while.
+      const auto now = Unit::Clock::now();
+      const auto end = length != 0 ? std::min(now, front.begins_about + Bounded(length)) : now;
       Unit& next = units_[1];
-      next.ends_about = std::max(next.run_at, Unit::Clock::now()) + EstimateOf(next);
+      const bool alike = unit.kernel != nullptr && next.kernel == unit.kernel;
+      const uint64_t rest = alike ? RevisedNs(next.estimate, unit.estimate, length) : next.estimate;
+      next.begins_about = std::max(next.run_at, end);
+      next.ends_about = next.begins_about + Bounded(rest);
     }
   }
   if (left_early) {
@@ -148,7 +155,7 @@ void Units::Learn(const Unit& unit, uint64_t length) {
 CUresult Units::Await(const Unit& unit) {
   // One that takes much longer than it should is waited for like any other.
   const bool is_short = unit.part && unit.estimate != 0 && unit.estimate <= kShortNs;
-  const auto until = is_short ? Unit::Clock::now() + 2 * EstimateOf(unit) : Unit::Clock::time_point();
+  const auto until = is_short ? Unit::Clock::now() + 2 * Bounded(unit.estimate) : Unit::Clock::time_point();
   for (int i = 0; i < kLooks || (is_short && Unit::Clock::now() < until); ++i) {
     const CUresult result = driver_->cuEventQuery(unit.end);
     if (result != CUDA_SUCCESS && result != CUDA_ERROR_NOT_READY) return result;
@@ -167,7 +174,7 @@ void Units::Finish(Unit& unit, CUresult result) {
     uint64_t bill = length;
     if (good && last_.timers == unit.timers) bill = std::min(length, ElapsedNs(*driver_, last_.end, unit.end));
     // The next tenant was on the device with it. The longer one before it shows better how fast the kernel is.
-    if (Leave(unit, bill) && unit.behind) unit.threads = 0;
+    if (Leave(unit, bill, length) && unit.behind) unit.threads = 0;
   } else if (unit.late && owed_) {
     owed_(length);
   }

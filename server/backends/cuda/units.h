@@ -53,7 +53,7 @@ struct Unit {
   uint32_t track = 0;                                ///< In the trace.
   std::shared_ptr<std::atomic<uint32_t>> under_way;  ///< One less when it is over; may be null.
   // The units' affair, with their lock.
-  Clock::time_point run_at, ends_about;
+  Clock::time_point run_at, begins_about, ends_about;
   bool behind = false;  ///< When it was run another one of its grant was under way.
   bool left_early = false;
   bool over = false;
@@ -113,8 +113,8 @@ class Units {
   /// What its length says of its kernel.
   void Learn(const Unit& unit, uint64_t length);
   /// The first of units_ has ended: it leaves the gate, unless it has left early; then that is made up for. True: it
-  /// had left early.
-  bool Leave(const Unit& unit, uint64_t bill);
+  /// had left early. `length`: what it took on the device, 0: not known.
+  bool Leave(const Unit& unit, uint64_t bill, uint64_t length);
   /// What is under way, if it is one unit only, has not left the gate, and its end can be foreseen. With the lock.
   Unit* Foreseen();
   void GiveUp(Unit& unit);

@@ -134,7 +134,9 @@ uint64_t Splitter::Estimate(const std::optional<KernelKey>& key, uint64_t items)
 uint64_t Splitter::PartItems(const SplitJob& job) {
   if (settings_.size != 0) return settings_.size;
   const LaunchGate& gate = *job.queue->gate;
-  const uint64_t unit = gate.PieceNs();
+  const bool is_known = job.key && job.plan && !job.plan->done();
+  const uint64_t grain = is_known ? history_.Estimate(*job.key, job.plan->NextItems(1)).value_or(0) : 0;
+  const uint64_t unit = gate.PieceNs(grain);
   if (unit == 0) return 0;
   if (unit == LaunchGate::kWhole) return UINT64_MAX;
   const double rate = job.key ? history_.Rate(*job.key) : 0;
@@ -440,6 +442,7 @@ void CL_CALLBACK Splitter::OnPartEnd(cl_event event, cl_int status, void* contex
   }
   part.status = status < 0 ? status : CL_SUCCESS;
   part.ended_at = Clock::now();
+  part.took = time;
   part.ended = true;  // From here on the lane may throw it away.
   lane.changed.notify_all();
 }
@@ -471,7 +474,9 @@ void Splitter::AwaitFirst(Lane& lane, SplitJob* job, int32_t* status) {
   // The next one begins where this one has ended.
   if (!lane.parts.empty()) {
     UnderWay& next = *lane.parts.front();
-    next.ends_about = std::max(next.enqueued_at, part->ended_at) + std::chrono::nanoseconds(next.estimate);
+    const bool alike = part->key && next.key == part->key;
+    const uint64_t rest = alike ? RevisedNs(next.estimate, part->estimate, part->took) : next.estimate;
+    next.ends_about = std::max(next.enqueued_at, part->ended_at) + std::chrono::nanoseconds(rest);
   }
   if (job == nullptr || part->job != job) return;
   job->last = std::move(part->event);
@@ -502,6 +507,7 @@ bool Splitter::EnterPart(Lane& lane, SplitJob& job, uint64_t* estimate, const La
 
 void Splitter::Run(const std::shared_ptr<Lane>& shared) {
   (void)wire::TakeShortSlices();
+  (void)wire::TakeExactTimers();
   Lane& lane = *shared;
   std::unique_lock<std::mutex> lock(lane.mutex);
   for (;;) {

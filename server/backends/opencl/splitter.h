@@ -283,6 +283,7 @@ class Splitter {
     Clock::time_point ends_about;
     bool behind = false;  ///< When it was enqueued another one of its grant was under way.
     Clock::time_point ended_at;
+    uint64_t took = 0;  ///< Nanoseconds on the device; 0: not known.
     bool left_early = false;
     bool ended = false;
     int32_t status = 0;

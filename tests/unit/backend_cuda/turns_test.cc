@@ -98,7 +98,7 @@ CUresult LoadSlowly(CUmodule* module, const void* image, unsigned count, CUjit_o
 class TestGate final : public LaunchGate {
  public:
   uint64_t UnitNs() const override { return unit_ns; }
-  uint64_t PieceNs() const override { return piece_ns != 0 ? piece_ns.load() : UnitNs(); }
+  uint64_t PieceNs(uint64_t) const override { return piece_ns != 0 ? piece_ns.load() : UnitNs(); }
   uint32_t Tenants() const override { return 2; }
   bool TryEnter(uint64_t) override {
     if (piece_after_ns != 0) piece_ns = piece_after_ns.load();

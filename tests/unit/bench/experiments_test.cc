@@ -45,6 +45,7 @@ TEST(ExperimentOptions, NameWhatIsWrong) {
                                                        {"--repeat"},
                                                        {"--repeats", "1"},
                                                        {"--size", "8"},
+                                                       {"--columns", "9", "--repeat", "1"},
                                                        {"--seconds", "1", "--until", "file"}};
   for (const auto& words : wrong) {
     Options options;
@@ -66,6 +67,20 @@ TEST(ExperimentWork, CoversAllResultsWithWholeGroups) {
   }
   Work work;
   EXPECT_FALSE(MakeWork("nothing", 33, 2, &work));
+}
+
+TEST(ExperimentWork, HasGroupsAsWideAsIsSaid) {
+  Work rows, tiles;
+  ASSERT_TRUE(MakeWork("matmul", 36, 1, &rows));
+  EXPECT_EQ(rows.group[0], 64u);
+  EXPECT_EQ(rows.items[1], 36u) << "a group is a row";
+  ASSERT_TRUE(MakeWork("matmul", 36, 1, &tiles, 8));
+  EXPECT_EQ(tiles.group[0] * tiles.group[1], 64u);
+  EXPECT_EQ(tiles.items[0], 40u);
+  EXPECT_EQ(tiles.items[1], 40u);
+  Options options;
+  EXPECT_EQ(ParseWords({"--work", "matmul", "--repeat", "1", "--columns", "8"}, &options), "");
+  EXPECT_EQ(options.columns, 8);
 }
 
 TEST(ExperimentWork, SeesAWrongResult) {

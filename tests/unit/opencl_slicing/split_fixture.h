@@ -29,7 +29,7 @@ class TestGate final : public LaunchGate {
   explicit TestGate(uint64_t unit_ns = 0) : unit_ns_(unit_ns) {}
 
   uint64_t UnitNs() const override { return unit_ns_; }
-  uint64_t PieceNs() const override {
+  uint64_t PieceNs(uint64_t) const override {
     const std::lock_guard<std::mutex> lock(mutex_);
     if (grants_piece_ != 0) return grants_piece_;
     return pieces_.empty() ? unit_ns_ : pieces_[static_cast<size_t>(entered_) % pieces_.size()];

@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 #include <sched.h>
+#include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -77,6 +78,16 @@ TEST(ShortSliceTest, AnotherClassStaysAsItIs) {
     EXPECT_FALSE(TakeShortSlices());
     EXPECT_EQ(::sched_getscheduler(0), SCHED_BATCH);
   });
+}
+
+TEST(ExactTimersTest, TheThreadHasThem) {
+  InThread([] {
+    const int usual = ::prctl(PR_GET_TIMERSLACK, 0, 0, 0, 0);
+    ASSERT_GT(usual, 1000) << "nanoseconds";
+    ASSERT_TRUE(TakeExactTimers());
+    EXPECT_EQ(::prctl(PR_GET_TIMERSLACK, 0, 0, 0, 0), 1);
+  });
+  EXPECT_GT(::prctl(PR_GET_TIMERSLACK, 0, 0, 0, 0), 1000) << "of the thread that started it";
 }
 
 TEST(BatchClassTest, TheThreadAndThoseItStartsHaveIt) {
