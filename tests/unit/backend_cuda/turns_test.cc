@@ -28,6 +28,7 @@ using testing::UnorderedElementsAre;
 
 constexpr unsigned kBlocks = 8;
 constexpr int kEnough = 1000;
+constexpr uint64_t kSecondNs = 1'000'000'000;
 constexpr char kText[] =
     ".version 7.0\n.target sm_75\n.address_size 64\n"
     ".visible .entry add(.param .u64 p, .param .u32 count, .param .u32 value)\n"
@@ -229,6 +230,25 @@ class TurnsTest : public testing::Test {
     turn->sliced = sharing_->sliced.Find(kernel_, context_, /*one_row=*/true, /*wait=*/true);
     ASSERT_NE(turn->sliced, nullptr);
     sharing_->turns.Add(std::move(turn));
+  }
+
+  /// Behind what is under way.
+  void RunUnit(uint64_t estimate) {
+    Unit unit;
+    unit.timers = events_;
+    unit.entered = true;
+    unit.kernel = kernel_;
+    unit.estimate = unit.asked = estimate;
+    ASSERT_EQ(sharing_->units.Run(std::move(unit), stream_->native(), [] { return CUDA_SUCCESS; }), CUDA_SUCCESS);
+  }
+
+  /// When the last one should leave, once it is the only one.
+  Unit::Clock::time_point AwaitForeseen() {
+    for (;;) {
+      const Units::Rest rest = sharing_->units.rest();
+      if (rest.units == 1 && rest.leaves_at) return *rest.leaves_at;
+      std::this_thread::yield();
+    }
   }
 
   std::vector<std::unique_ptr<Turn>> AwaitOver() {
@@ -525,6 +545,38 @@ TEST_F(GrantsEndTest, ASessionEndsBeforeAUnitThatNeverDoes) {
   gate_.Cancel();
   sharing_->turns.Stop();
   EXPECT_EQ(launches, 1);
+}
+
+TEST_F(TurnsTest, APartBeginsWhereTheOneBeforeItEndedNotWhenThatIsHeardOf) {
+  HoldUnits();
+  gate_.early = 1;
+  RunUnit(1'000);
+  RunUnit(kSecondNs);
+  const auto run = Unit::Clock::now();
+  std::this_thread::sleep_for(std::chrono::milliseconds(10));  // By which it is heard of late.
+  ends_.release(1);
+  EXPECT_LE(AwaitForeseen(), run + std::chrono::nanoseconds(kSecondNs));
+}
+
+TEST_F(TurnsTest, APartIsAsSlowAsTheOneBeforeIt) {
+  HoldUnits();
+  gate_.early = 1;
+  const auto run = Unit::Clock::now();
+  RunUnit(500);  // It takes twice that.
+  RunUnit(kSecondNs);
+  ends_.release(1);
+  EXPECT_GE(AwaitForeseen(), run + std::chrono::nanoseconds(2 * kSecondNs - 1));
+}
+
+TEST_F(TurnsTest, APartOfAnotherKernelIsNot) {
+  HoldUnits();
+  gate_.early = 1;
+  RunUnit(500);
+  kernel_ = std::make_shared<KernelFacts>();
+  RunUnit(kSecondNs);
+  const auto run = Unit::Clock::now();
+  ends_.release(1);
+  EXPECT_LE(AwaitForeseen(), run + std::chrono::nanoseconds(kSecondNs));
 }
 
 }  // namespace
