@@ -56,7 +56,7 @@ LONG = {
 }
 # A task has this many turns if it is the shortest of its mix. Fewer, and one that ends a turn later than another has waited much longer; more, and what changing over costs
 # (caches that are cold) is what is measured. And a half, so that a machine whose speed varies by some percent does not add a turn.
-TURNS = {"split": 22.5, "fair": 22.5}
+TURNS = 22.5
 
 # The shortest task of a mix takes this long alone, on a fast machine and on a slow one, as the paper's do (its table 2: six of 12K in 5.2 s): all of the mix do their
 # rounds as often as it takes. So a turn is many times longer than a hand-over, which takes 0.4 to 0.7 ms on the machines that were seen, and an experiment takes
@@ -165,7 +165,7 @@ def _alone_ms(bench, works):
 
 def _slice_us(alone):
     """The slice for tasks that take so long alone, for each policy that has one."""
-    return {policy: max(2000, round(1000 * min(alone) / turns)) for policy, turns in TURNS.items()}
+    return dict.fromkeys(("split", "fair"), max(2000, round(1000 * min(alone) / TURNS)))
 
 
 @dataclasses.dataclass
@@ -274,7 +274,7 @@ def _thread_split(bench, figure, title, family, mixes):
                                "two small works 400 times a second, vector and integer arithmetic, which takes 2.3 % of that processor under every policy. How the length of a task follows the two is learnt from FIFO's runs, in which each task has the "
                                "device for itself once the one before is done; with that, runtimes become those of a device that keeps its speed. Nothing of it comes from the runs of `split` and `fair`, so what these cost is all in their means. The goal for the mean is judged by this; the plain ratio stands beside it, "
                                "and in FIFO's lines how much (standard deviation) its own runs differ by each. At an even pace is, then, what is left of these runtimes.")
-        report.text.append(f"The slice is the shortest task of a mix, alone, by {TURNS['split']} for `split`, by {TURNS['fair']} for `fair`. In the first round FIFO's tasks wait for half of the others on average, later for all; "
+        report.text.append(f"The slice is the shortest task of a mix, alone, by {TURNS}. In the first round FIFO's tasks wait for half of the others on average, later for all; "
                            "in turns they always have all beside them. Over ten rounds that alone is a mean of 4.3 % above FIFO's. Of two sizes one comes first in one run, the other in the next.")
         if bench.stage.device == "pocl":
             report.text.append("PoCL compiles launches with an offset apart, and kernels that compute with their ids are up to 2 % slower so, also without Hawser (docs/decisions/0010); that is in the means of whoever splits.")
