@@ -99,7 +99,10 @@ CUresult LoadSlowly(CUmodule* module, const void* image, unsigned count, CUjit_o
 class TestGate final : public LaunchGate {
  public:
   uint64_t UnitNs() const override { return unit_ns; }
-  uint64_t PieceNs(uint64_t) const override { return piece_ns != 0 ? piece_ns.load() : UnitNs(); }
+  uint64_t PieceNs(uint64_t grain_ns) const override {
+    last_grain_ns = grain_ns;
+    return piece_ns != 0 ? piece_ns.load() : UnitNs();
+  }
   uint32_t Tenants() const override { return 2; }
   bool TryEnter(uint64_t) override {
     if (piece_after_ns != 0) piece_ns = piece_after_ns.load();
@@ -154,6 +157,7 @@ class TestGate final : public LaunchGate {
   std::atomic<uint64_t> unit_of_grant_ns{0};  ///< What that is from the first wait on; 0: the same.
   std::atomic<uint64_t> piece_ns{0};          ///< PieceNs(); 0: UnitNs().
   std::atomic<uint64_t> piece_after_ns{0};    ///< What that is once the gate was asked; 0: the same.
+  mutable std::atomic<uint64_t> last_grain_ns{0};
 
  private:
   void Note(std::string what) {
@@ -335,6 +339,7 @@ TEST_F(TurnsTest, APartIsAsLongAsTheGateWasAskedFor) {
   ASSERT_NO_FATAL_FAILURE(AddSliced(NewTurn(64)));
   while (launches == 0) std::this_thread::yield();
   EXPECT_EQ(last_blocks, 3u);
+  EXPECT_EQ(gate_.last_grain_ns, kBlockNs) << "the gate was told what the smallest part takes";
   ends_.release(kEnough);
   EXPECT_EQ(AwaitOver()[0]->result, CUDA_SUCCESS);
 }

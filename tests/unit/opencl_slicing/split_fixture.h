@@ -29,8 +29,9 @@ class TestGate final : public LaunchGate {
   explicit TestGate(uint64_t unit_ns = 0) : unit_ns_(unit_ns) {}
 
   uint64_t UnitNs() const override { return unit_ns_; }
-  uint64_t PieceNs(uint64_t) const override {
+  uint64_t PieceNs(uint64_t grain_ns) const override {
     const std::lock_guard<std::mutex> lock(mutex_);
+    if (first_grain_ns_ == 0) first_grain_ns_ = grain_ns;
     if (grants_piece_ != 0) return grants_piece_;
     return pieces_.empty() ? unit_ns_ : pieces_[static_cast<size_t>(entered_) % pieces_.size()];
   }
@@ -127,6 +128,11 @@ class TestGate final : public LaunchGate {
     const std::lock_guard<std::mutex> lock(mutex_);
     return measured_;
   }
+  /// What the smallest part was said to take when that was said first; 0: it never was.
+  uint64_t first_grain_ns() const {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    return first_grain_ns_;
+  }
   std::vector<uint64_t> estimates() const {
     const std::lock_guard<std::mutex> lock(mutex_);
     return estimates_;
@@ -147,6 +153,7 @@ class TestGate final : public LaunchGate {
   bool open_ = true, cancelled_ = false;
   int permits_ = 0, waiting_ = 0, entered_ = 0, left_ = 0;
   uint64_t measured_ = 0, left_for_ = 0, piece_of_grant_ = 0, grants_piece_ = 0;
+  mutable uint64_t first_grain_ns_ = 0;
   std::vector<uint64_t> estimates_, pieces_;
 };
 

@@ -403,6 +403,8 @@ TEST_F(MeasuredLaunch, PartsAreAsLongAsTheGateSays) {
   // What is asked for is the part that runs. By the speed that was measured; the next ones' may differ.
   EXPECT_GT(estimates[1], group_ns_ * 6);
   EXPECT_LT(estimates[2], estimates[1] / 2);
+  EXPECT_GT(gate_.first_grain_ns(), group_ns_ / 2) << "the gate was told what the smallest part takes";
+  EXPECT_LT(gate_.first_grain_ns(), group_ns_ * 2);
 }
 
 // A policy may give one tenant a long turn and then a short one.
