@@ -4,7 +4,7 @@
 
     docs/experiments/real.py --build build/release [--device pocl|soft]... [--only NAME]... [--quick] [--out DIR]
 
-Times are real: run it on a machine that does nothing else. Thread-split's take half an hour to an hour
+Times are real: run it on a machine that does nothing else. Thread-split's take an hour and more
 each, the others up to ten minutes.
 Exit status: 0 when everything ran; 1 when something did not; 2 when a goal was missed and --strict was given.
 Each experiment's numbers are kept as DIR/real/DEVICE-NAME.json, and real.md is made from all that are there, so that
