@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The grant path with real threads and a mock device. No assertion is about time.
 #include <gtest/gtest.h>
+#include <sys/prctl.h>
 
 #include <atomic>
 #include <condition_variable>
@@ -551,6 +552,23 @@ TEST(Arbiter, TellsEventsWithoutItsLock) {
   self = &arbiter;
   ASSERT_TRUE(arbiter.Use(PolicyLibrary::Fair()).ok());
   while (events == 0) std::this_thread::yield();
+}
+
+/// Knows how late the timers of whoever waits for it may be.
+class TimingBell : public CondvarBell {
+ public:
+  void Wait(uint64_t ticket, nanoseconds at_most) override {
+    slack_ns = ::prctl(PR_GET_TIMERSLACK, 0, 0, 0, 0);
+    CondvarBell::Wait(ticket, at_most);
+  }
+  std::atomic<int> slack_ns{0};
+};
+
+TEST(Arbiter, WhatItWaitsForIsNotLate) {
+  TimingBell bell;
+  ArbiterThread arbiter(Quick(), {}, bell);
+  while (bell.slack_ns == 0) std::this_thread::yield();
+  EXPECT_EQ(bell.slack_ns, 1);
 }
 
 }  // namespace
