@@ -59,9 +59,9 @@ LONG = {
 TURNS = 22.5
 
 # The shortest task of a mix takes this long alone, on a fast machine and on a slow one: all of the mix do their rounds as often as it takes. So an experiment takes about
-# as long everywhere, and a turn is a hundred times longer than changing over, which takes 0.4 to 0.7 ms on the machines that were seen, most of it caches that are cold:
-# of the 5 % that the mean may be longer, 4.3 are gone before any is lost. (The paper's tasks take 900 ms, its table 2: six of 12K in 5.2 s. A device changes over faster
-# than a processor; with that, turns were 40 ms, and the mean 0 to 2.6 % above what it has to be, more on one day's machine than on the next's.)
+# as long everywhere, and a turn is a hundred times longer than changing over, which takes 0.4 to 0.7 ms on the machines that were seen:
+# of the 5 % that the mean may be longer, 4.3 are gone before any is lost. (The paper's tasks take 900 ms, its table 2: six of 12K in 5.2 s. With that, turns were 40 ms,
+# and the mean 0 to 2.6 % above what it has to be, more on one day's machine than on the next's.)
 TASK_MS = 1500
 
 # A run is repeated, three times at most, when the machine's host took more than this part of the processors' time from it; the run that lost least counts, whatever
