@@ -39,7 +39,7 @@ SIZES = {
 # What thread-split really measures; how many rounds is set for each machine, see TASK_MS. The matrices stay small, so that one fits a core's own cache: with large ones
 # every turn begins by fetching them anew, which has nothing to do with whose turn it is. Sobel's widths are multiples of its work-group's 64: groups of which half a row is outside of the picture
 # take half as long as others, and how long a part takes is foreseen by their number. So on the software device, whose matrices are smaller than that, the product's work-groups are tiles of
-# 8 columns and 8 rows (and a row is no whole number of cache lines: of 192 numbers the columns of a tile share 16 of 64 sets, and in two of six runs one worker was 7 and 9 % slower than its equals; rows of 64 left the second group of a row of 104 a fifth shorter than the first, and a turn has only some twenty of them).
+# 8 columns and 8 rows (and a row is no whole number of cache lines: of 192 numbers the columns of a tile share 16 of 64 sets; rows of 64 left the second group of a row of 104 a fifth shorter than the first, and a turn has only some twenty of them).
 LONG = {
     "pocl": {
         "matmul": {f"{k}K": {"work": "matmul", "size": 20 * k, "rounds": 40} for k in (9, 10, 11, 12, 13, 14)},

@@ -11,7 +11,7 @@
 namespace hawser::exec {
 namespace {
 
-constexpr size_t kMapFrom = size_t{256} << 10;  // Larger buffers come from mmap: untouched pages cost nothing.
+constexpr size_t kMapFrom = PageRegion::kLargest;  // Larger buffers come from mmap: untouched pages cost nothing.
 
 uint64_t ReserveWindows() {
   void* place = mmap(nullptr, 3 * Windows::kSize, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
@@ -35,7 +35,7 @@ Buffer::~Buffer() {
   if (size_ >= kMapFrom) {
     munmap(memory_, size_);
   } else {
-    std::free(memory_);
+    PageRegion::Get().Give(memory_, size_);
   }
 }
 
@@ -48,7 +48,7 @@ bool Buffer::Reserve(size_t bytes, size_t offset) {
     if (place == MAP_FAILED) return false;
     memory = static_cast<char*>(place);
   } else {
-    memory = static_cast<char*>(std::aligned_alloc(kPage, bytes));
+    memory = PageRegion::Get().Take(bytes);
     if (memory == nullptr) return false;
     std::memset(memory, 0, bytes);
   }

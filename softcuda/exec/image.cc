@@ -15,11 +15,11 @@ void Fill(void* lanes, uint64_t bits, uint32_t width) {
 }  // namespace
 
 Image::Lanes& Image::NewLanes() {
-  if (pools_.empty() || pool_used_ == std::size(pools_.back().lanes)) {
-    pools_.emplace_back();
+  if (pools_.empty() || pool_used_ == kPoolLanes) {
+    pools_.emplace_back(kPoolLanes);
     pool_used_ = 0;
   }
-  return pools_.back().lanes[pool_used_++];
+  return pools_.back()[pool_used_++];
 }
 
 const void* Image::Constant(uint64_t bits, uint32_t width) {

@@ -176,9 +176,8 @@ class Image {
   struct alignas(64) Lanes {
     uint64_t words[kLanes];
   };
-  struct alignas(kPage) Pool {
-    Lanes lanes[kPage / sizeof(Lanes)];
-  };
+  static constexpr size_t kPoolLanes = kPage / sizeof(Lanes);
+  using Pool = std::vector<Lanes, PageAllocator<Lanes>>;
   Lanes& NewLanes();
 
   std::deque<Pool> pools_;

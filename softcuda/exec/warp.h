@@ -268,7 +268,7 @@ class Block {
   Warps warps_;
   std::array<BarrierState, 16> barriers_{};
   Buffer shared_;
-  std::vector<SiteCache> sites_;
+  std::vector<SiteCache, PageAllocator<SiteCache>> sites_;
 };
 
 inline LaunchState& Warp::launch() const { return block_->launch; }

@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// Where in a page things begin that warps touch on every instruction.
+// Where in a page things begin that warps touch on every instruction, and how far the pages are apart.
 #include "softcuda/exec/placement.h"
 
 #include <algorithm>
 #include <cstdint>
+#include <cstring>
+#include <memory>
+#include <thread>
 #include <vector>
 
 #include "softcuda/exec/warp.h"
@@ -42,6 +45,84 @@ TEST(Placement, PagesOfContainers) {
   const auto copy = numbers;
   EXPECT_EQ(InPage(copy.data()), 0u);
   EXPECT_EQ(copy, numbers);
+}
+
+/// AddressSanitizer is to see what the heap gives.
+constexpr bool kHasRegion =
+#if defined(__SANITIZE_ADDRESS__)
+    false;
+#else
+    true;
+#endif
+
+uint64_t InRegion(const char* place) { return reinterpret_cast<uint64_t>(place) % PageRegion::kSize; }
+
+// Of two regions, which lie wherever the system put them.
+TEST(PageRegion, EqualOrdersGiveEqualPlaces) {
+  if (!kHasRegion) GTEST_SKIP() << "under AddressSanitizer all comes from the heap";
+  PageRegion one, other;
+  EXPECT_NE(one.Take(1), other.Take(1));
+  for (const size_t bytes : {size_t{16'320}, size_t{1}, kPage, kPage + 1, PageRegion::kLargest}) {
+    const char* const here = one.Take(bytes);
+    const char* const there = other.Take(bytes);
+    EXPECT_EQ(InRegion(here), InRegion(there));
+    EXPECT_EQ(InRegion(here) % kPage, 0u);
+    EXPECT_LT(InRegion(here), size_t{1} << 20);  // Close together.
+  }
+}
+
+TEST(PageRegion, WhatIsGivenBackIsTakenAgain) {
+  if (!kHasRegion) GTEST_SKIP() << "under AddressSanitizer all comes from the heap";
+  PageRegion region;
+  char* const first = region.Take(3 * kPage);
+  char* const second = region.Take(kPage);
+  EXPECT_EQ(second, first + 3 * kPage);
+  region.Give(first, 3 * kPage);
+  char* const two = region.Take(kPage + 1);
+  EXPECT_EQ(two, first);
+  EXPECT_EQ(region.Take(2 * kPage), second + kPage);  // Not where one page is left.
+  EXPECT_EQ(region.Take(kPage), first + 2 * kPage);
+  region.Give(nullptr, kPage);
+}
+
+// What is large, and what comes when all is taken.
+TEST(PageRegion, TheRestIsTheHeaps) {
+  PageRegion region;
+  const auto use = [&](size_t bytes) {
+    char* const memory = region.Take(bytes);
+    ASSERT_NE(memory, nullptr);
+    EXPECT_EQ(InPage(memory), 0u);
+    std::memset(memory, 'x', bytes);
+    region.Give(memory, bytes);
+  };
+  use(PageRegion::kLargest + 1);
+  std::vector<char*> all;
+  for (size_t taken = 0; taken < PageRegion::kSize; taken += PageRegion::kLargest) {
+    all.push_back(region.Take(PageRegion::kLargest));
+    ASSERT_NE(all.back(), nullptr);
+  }
+  use(PageRegion::kLargest);
+  use(1);
+  for (char* memory : all) region.Give(memory, PageRegion::kLargest);
+  EXPECT_EQ(region.Take(SIZE_MAX), nullptr);
+}
+
+TEST(PageRegion, ThreadsGetPagesOfTheirOwn) {
+  PageRegion region;
+  std::vector<std::thread> threads;
+  for (char name = 'a'; name < 'e'; ++name) {
+    threads.emplace_back([&region, name] {
+      for (size_t round = 0; round < 500; ++round) {
+        const size_t bytes = 1 + round * 37 % (3 * kPage);
+        char* const memory = region.Take(bytes);
+        std::memset(memory, name, bytes);
+        std::this_thread::yield();
+        EXPECT_TRUE(std::all_of(memory, memory + bytes, [name](char c) { return c == name; }));
+        region.Give(memory, bytes);
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
 }
 
 // A constant's lanes do not move when others come, and a page is full before the next is begun.
